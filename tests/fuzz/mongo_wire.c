@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     wire_message m;
     slice document;
     op_init(&o, &a, 0);
-    if (wire_read(&o, slice_of(data, n), &m) == OK) {
+    if (wire_read(&o, slice_of(data, n), WIRE_MESSAGE_MAX, &m) == OK) {
         for (size_t i = 0; i < m.sequences_n; i++) {
             for (slice rest = m.sequences[i].documents; wire_next(&rest, &document);) {
                 if (!doc_is_well_formed(document, WIRE_DEPTH)) {

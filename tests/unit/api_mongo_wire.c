@@ -76,7 +76,7 @@ static void add_sequence(const char *name, int documents) {
 }
 
 static void sound(wire_message *m) {
-    err code = wire_read(&o, ended(), m);
+    err code = wire_read(&o, ended(), WIRE_MESSAGE_MAX, m);
     if (code != OK) {
         fail_msg("%.*s", (int)o.detail_n, o.detail);
     }
@@ -86,7 +86,7 @@ static void sound(wire_message *m) {
 static void wrong(int32_t code) {
     wire_message m;
     o.protocol_code = 0;
-    assert_int_equal(wire_read(&o, ended(), &m), E_BAD_REQUEST);
+    assert_int_equal(wire_read(&o, ended(), WIRE_MESSAGE_MAX, &m), E_BAD_REQUEST);
     assert_int_equal(o.protocol_code, code);
     assert_true(o.detail_n > 0);
 }
@@ -197,7 +197,7 @@ static void sizes_of_sequences(void **state) {
         add_sequence("documents", 2);
         int32_t right = doc_load_i32(out.p + at);
         doc_store_i32(out.p + at, size);
-        assert_int_equal(wire_read(&o, ended(), &m) == OK, size == right);
+        assert_int_equal(wire_read(&o, ended(), WIRE_MESSAGE_MAX, &m) == OK, size == right);
     }
 }
 
@@ -234,7 +234,7 @@ static void nesting_is_bounded(void **state) {
         add_i32(0);
         buf_add_byte(&out, 0);
         buf_add(&out, bson_get_data(&list[0]), list[0].len);
-        assert_int_equal(wire_read(&o, ended(), &m), depth == 100 ? OK : E_BAD_REQUEST);
+        assert_int_equal(wire_read(&o, ended(), WIRE_MESSAGE_MAX, &m), depth == 100 ? OK : E_BAD_REQUEST);
         bson_destroy(&list[0]);
     }
 }
@@ -294,7 +294,7 @@ static void compressed_messages(void **state) {
             slice plain = arena_copy(&memory, ended());
             int32_t n = (int32_t)plain.n - WIRE_HEADER_BYTES;
             compressed(with, plain, claimed == 0 ? 0 : claimed == 1 ? n - 1 : n + 1);
-            err code = wire_read(&o, ended(), &m);
+            err code = wire_read(&o, ended(), WIRE_MESSAGE_MAX, &m);
             assert_int_equal(code, claimed ? E_BAD_REQUEST : OK);
             if (!claimed) {
                 assert_int_equal(m.compressor, with);
@@ -342,7 +342,7 @@ static void replies(void **state) {
         assert_int_equal(doc_load_i32(whole.p + 8), 5);
         assert_int_equal(wire_opcode_of(whole), with ? WIRE_COMPRESSED : WIRE_MSG);
         assert_true(with == COMPRESS_NONE || whole.n < 200);
-        assert_int_equal(wire_read(&o, whole, &m), OK);
+        assert_int_equal(wire_read(&o, whole, WIRE_MESSAGE_MAX, &m), OK);
         assert_true(slice_eq(m.body, slice_of(bson_get_data(&b), b.len)));
         bson_destroy(&b);
     }
@@ -364,7 +364,7 @@ static void hostile_bytes(void **state) {
         }
         out.n -= random_below(&r, out.n - WIRE_HEADER_BYTES);
         slice copy = arena_copy(&memory, ended());
-        if (wire_read(&o, copy, &m) == OK) {
+        if (wire_read(&o, copy, WIRE_MESSAGE_MAX, &m) == OK) {
             assert_true(m.body.n >= 5);
         }
         arena_reset(&memory);

@@ -16,13 +16,13 @@ enum {
 
 /* Sorted by name, for the search. */
 static const mongo_command commands[] = {
-    {"abortTransaction", ACCESS_WRITE, 0, mongo_abort_transaction},
+    {"abortTransaction", ACCESS_READ, 0, mongo_abort_transaction},
     {"aggregate", ACCESS_READ, 0, mongo_aggregate},
     {"buildInfo", 0, OPEN | SILENT, mongo_build_info},
     {"buildinfo", 0, OPEN | SILENT, mongo_build_info},
     {"collMod", ACCESS_ALTER, NAMED | BEYOND, mongo_coll_mod},
     {"collStats", ACCESS_LIST, NAMED, mongo_coll_stats},
-    {"commitTransaction", ACCESS_WRITE, 0, mongo_commit_transaction},
+    {"commitTransaction", ACCESS_READ, 0, mongo_commit_transaction},
     {"connectionStatus", 0, OPEN | BEYOND | SILENT, mongo_connection_status},
     {"count", ACCESS_READ, NAMED | WITHIN, mongo_count},
     {"create", ACCESS_CREATE, NAMED, mongo_create},

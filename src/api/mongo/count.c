@@ -74,7 +74,7 @@ err mongo_count(mongo_request *q) {
         return op_fail_as(&q->op, E_BAD_REQUEST, 51024, "BSON field 'skip' value must be >= 0");
     }
     c->skip = (uint64_t)skip;
-    c->limit = limit ? (uint64_t)(limit < 0 ? -limit : limit) : UINT64_MAX;
+    c->limit = mongo_limit_of(limit);
     TRY(mongo_find_collection(q));
     TRY(plan(q, filter, &c->find));
     if (!q->container) {

@@ -73,6 +73,11 @@ err mongo_arg_count(mongo_request *q, const char *name, int64_t *number) {
     return OK;
 }
 
+/* A negative limit is a limit too; 0: none. */
+uint64_t mongo_limit_of(int64_t limit) {
+    return limit ? (limit < 0 ? -(uint64_t)limit : (uint64_t)limit) : UINT64_MAX;
+}
+
 /* ---- lists ---- */
 
 static const wire_sequence *sequence_of(const mongo_request *q, const char *name) {
@@ -119,6 +124,16 @@ err mongo_list_begin(mongo_request *q, const char *name, mongo_list *list, size_
         ++*n_out;
     }
     return OK;
+}
+
+err mongo_check_ids(mongo_request *q, slice array) {
+    enum { IDS_MAX = 10000 }; /* what drivers send at most */
+    doc_walk w;
+    doc_element e;
+    size_t n = 0;
+    for (doc_walk_init(&w, array); array.n && n <= IDS_MAX && doc_walk_next(&w, &e); n++) {
+    }
+    return n <= IDS_MAX ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "%s takes %d ids at most.", q->command->name, IDS_MAX);
 }
 
 /* ---- names ---- */

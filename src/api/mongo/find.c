@@ -46,7 +46,7 @@ static err read_numbers(mongo_request *q, find_ask *a) {
     }
     a->single = a->single || limit < 0;
     a->find.skip = (uint64_t)skip;
-    a->find.limit = limit ? (uint64_t)(limit < 0 ? -limit : limit) : UINT64_MAX;
+    a->find.limit = mongo_limit_of(limit);
     return OK;
 }
 
@@ -383,6 +383,7 @@ err mongo_kill_cursors(mongo_request *q) {
     doc_walk w;
     doc_element e;
     TRY(mongo_arg_array(q, "cursors", &list));
+    TRY(mongo_check_ids(q, list));
     buf found = buf_init(BUF_NO_LIMIT), missing = buf_init(BUF_NO_LIMIT);
     mql_builder killed = mql_build(&found), unknown = mql_build(&missing);
     for (doc_walk_init(&w, list); list.n && doc_walk_next(&w, &e);) {

@@ -38,6 +38,18 @@ static err check_access(mongo_request *q) {
     return OK;
 }
 
+/* Handlers look for their arguments by name, one after the other. */
+static err check_members(mongo_request *q) {
+    enum { MEMBERS_MAX = 1000 };
+    doc_walk w;
+    doc_element e;
+    size_t n = 0;
+    for (doc_walk_init(&w, q->message.body); n <= MEMBERS_MAX && doc_walk_next(&w, &e); n++) {
+    }
+    return n <= MEMBERS_MAX ? OK
+                            : op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "A command has %d members at most.", MEMBERS_MAX);
+}
+
 static err find_command(mongo_request *q, doc_element *first) {
     doc_walk w;
     if (!doc_walk_init(&w, q->message.body) || !doc_walk_next(&w, first)) {
@@ -90,6 +102,7 @@ static bool ends_transaction(const mongo_request *q) {
 static err start(mongo_request *q) {
     doc_element first = {0};
     TRY(find_command(q, &first));
+    TRY(check_members(q));
     TRY(read_database(q));
     TRY(check_access(q));
     TRY(read_collection(q, &first));
@@ -120,9 +133,14 @@ static mongo_request *make_request(frames_request *frame) {
     return q;
 }
 
+/* Before authentication a message is small, whatever it is compressed to. */
+static size_t expanded_max(const mongo_request *q) {
+    return q->conn->reach.proof == ACCESS_NOBODY ? UNTRUSTED_FRAME_BYTES : WIRE_MESSAGE_MAX - WIRE_HEADER_BYTES;
+}
+
 static void decode_on_worker(call *c) {
     mongo_request *q = (mongo_request *)c;
-    c->code = wire_read(&q->op, q->frame->frame, &q->message);
+    c->code = wire_read(&q->op, q->frame->frame, expanded_max(q), &q->message);
 }
 
 static void go_on(mongo_request *q, err code) {
@@ -141,7 +159,7 @@ static void decoded(call *c) {
 static void handle(frames_request *frame) {
     mongo_request *q = make_request(frame);
     if (frame->frame.n <= LARGE_BYTES && wire_opcode_of(frame->frame) != WIRE_COMPRESSED) {
-        go_on(q, wire_read(&q->op, frame->frame, &q->message));
+        go_on(q, wire_read(&q->op, frame->frame, 0, &q->message));
         return;
     }
     q->message.request_id = wire_request_id(frame->frame);

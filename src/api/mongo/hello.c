@@ -7,6 +7,7 @@
 
 enum {
     AWAIT_MS_MAX = 60 * 1000,
+    AWAIT_MS_MIN = 100,    /* so that one request does not keep a loop busy with replies */
     WIRE_VERSION_MAX = 21, /* MongoDB 7.0 */
     WRITE_BATCH_MAX = 100000,
     DOCUMENT_BYTES_MAX = 16 * 1024 * 1024,
@@ -21,6 +22,7 @@ struct mongo_hello_state {
     bool is_master;
     bool streams; /* it takes one reply after the other */
     int32_t replies;
+    arena_mark before; /* where the arena was before the reply: a stream may have any number of them */
 };
 
 /* ---- the reply ---- */
@@ -144,6 +146,7 @@ static void taken(frames_request *frame) {
 static void stream(mongo_hello_state *s) {
     mongo_request *q = s->q;
     buf *out = frames_out(q->frame);
+    s->before = arena_marked(q->frame->arena);
     q->message.reply_id = ++s->replies;
     q->reply_start = wire_begin(out, &q->message, true);
     q->reply = mql_build(out);
@@ -152,6 +155,7 @@ static void stream(mongo_hello_state *s) {
     mql_built(&q->reply);
     wire_end(out, q->reply_start, &q->message, true);
     q->message.request_id = q->message.reply_id;
+    arena_release(q->frame->arena, s->before);
     frames_flush(q->frame, taken);
 }
 
@@ -178,6 +182,10 @@ static bool is_current(mongo_request *q, mql_value version) {
            doc_load_i64(counter.bytes.p) == 0;
 }
 
+static unsigned await_time(int64_t ms) {
+    return ms < AWAIT_MS_MIN ? AWAIT_MS_MIN : ms > AWAIT_MS_MAX ? AWAIT_MS_MAX : (unsigned)ms;
+}
+
 static err hello(mongo_request *q, bool is_master) {
     int64_t await_ms = -1;
     mql_value version = mongo_arg(q, "topologyVersion");
@@ -189,10 +197,7 @@ static err hello(mongo_request *q, bool is_master) {
     frames_welcome(q->frame->conn);
     if (await_ms >= 0 && is_current(q, version) && !q->conn->hello) {
         mongo_hello_state *s = q->conn->hello = arena_new(q->frame->arena, mongo_hello_state);
-        *s = (mongo_hello_state){.q = q,
-                                 .await_ms = (unsigned)(await_ms < AWAIT_MS_MAX ? await_ms : AWAIT_MS_MAX),
-                                 .is_master = is_master,
-                                 .streams = q->message.allows_exhaust};
+        *s = (mongo_hello_state){.q = q, .await_ms = await_time(await_ms), .is_master = is_master, .streams = q->message.allows_exhaust};
         await(s);
         return OK;
     }

@@ -162,6 +162,8 @@ MUST_CHECK err mongo_arg_text(mongo_request *q, const char *name, slice *text_ou
 MUST_CHECK err mongo_arg_bool(mongo_request *q, const char *name, bool *truth);      /* unchanged if not given; numbers count */
 MUST_CHECK err mongo_arg_count(mongo_request *q, const char *name, int64_t *number); /* unchanged if not given; an integer, of any type */
 
+uint64_t mongo_limit_of(int64_t limit); /* UINT64_MAX: none */
+
 /* An array argument as documents: from the body or from a sequence beside it. */
 typedef struct mongo_list {
     slice rest;
@@ -170,6 +172,8 @@ typedef struct mongo_list {
 } mongo_list;
 MUST_CHECK err mongo_list_begin(mongo_request *q, const char *name, mongo_list *list_out, size_t *n_out);
 bool mongo_list_next(mongo_list *list, slice *document_out);
+
+MUST_CHECK err mongo_check_ids(mongo_request *q, slice array); /* an array of ids, which the loop goes through, must be short */
 
 /* ---- namespaces ---- */
 

@@ -100,6 +100,7 @@ err mongo_end_sessions(mongo_request *q) {
     doc_element e;
     mongo_session_id id;
     mql_value list = mongo_arg(q, q->command->name);
+    TRY(list.type == BSON_TYPE_ARRAY ? mongo_check_ids(q, list.bytes) : OK);
     if (list.type == BSON_TYPE_ARRAY && doc_walk_init(&w, list.bytes)) {
         while (doc_walk_next(&w, &e)) {
             if (mongo_session_id_of(q, mql_of(&e), &id)) {

@@ -89,6 +89,11 @@ static err check_plain(mongo_request *q, slice message, bool *done_out) {
                           "PLAIN sends the password in clear: use TLS or SCRAM-SHA-256.");
     }
     err code = access_plain_check(&q->op, access_keys_ring(q->front->keys), q->front->core.account, message, &user, &reach);
+    if (code == OK &&
+        reach.proof != ACCESS_BY_KEY) { /* a resource token is for one container; MongoDB's commands are not checked for that */
+        access_reach_end(&reach);
+        code = E_UNAUTHORIZED;
+    }
     if (code != OK) {
         return refuse(q, code);
     }

@@ -107,6 +107,9 @@ static err read_section(op *o, slice *rest, wire_message *m) {
     if (kind != 0 || m->body.n) {
         return malformed(o, "it has a section of unknown kind, or two bodies");
     }
+    if (rest->n >= 4 && doc_load_i32(rest->p) > WIRE_BODY_MAX) {
+        return op_fail_as(o, E_TOO_LARGE, 10334, "A command has %d bytes at most, without its document sequences.", WIRE_BODY_MAX);
+    }
     return take_document(rest, WIRE_DEPTH, &m->body) ? OK : op_fail_as(o, E_BAD_REQUEST, 22, "The command is not valid BSON.");
 }
 
@@ -154,10 +157,10 @@ static err read_query(op *o, slice rest, wire_message *m) {
 
 /* ---- OP_COMPRESSED ---- */
 
-static err expand(op *o, slice *rest, int32_t *opcode, wire_message *m) {
+static err expand(op *o, slice *rest, size_t max, int32_t *opcode, wire_message *m) {
     int32_t size;
-    if (rest->n < COMPRESSED_HEAD_BYTES || !take_i32(rest, opcode) || !take_i32(rest, &size) || size < 1 ||
-        size > WIRE_MESSAGE_MAX - WIRE_HEADER_BYTES || *opcode == WIRE_COMPRESSED) {
+    if (rest->n < COMPRESSED_HEAD_BYTES || !take_i32(rest, opcode) || !take_i32(rest, &size) || size < 1 || (size_t)size > max ||
+        *opcode == WIRE_COMPRESSED) {
         return malformed(o, "the head of its compressed body is wrong");
     }
     m->compressor = (uint8_t)rest->p[0];
@@ -174,12 +177,12 @@ static err expand(op *o, slice *rest, int32_t *opcode, wire_message *m) {
     return OK;
 }
 
-err wire_read(op *o, slice frame, wire_message *m) {
+err wire_read(op *o, slice frame, size_t expanded_max, wire_message *m) {
     *m = (wire_message){.request_id = wire_request_id(frame)};
     int32_t opcode = wire_opcode_of(frame);
     slice rest = slice_skip(frame, WIRE_HEADER_BYTES), whole = frame;
     if (opcode == WIRE_COMPRESSED) {
-        TRY(expand(o, &rest, &opcode, m));
+        TRY(expand(o, &rest, expanded_max, &opcode, m));
         whole = SLICE_EMPTY; /* the checksum is over a header that was not sent */
     }
     if (opcode == WIRE_MSG) {

@@ -16,7 +16,8 @@
 
 enum {
     WIRE_HEADER_BYTES = 16,
-    WIRE_MESSAGE_MAX = 48000000, /* maxMessageSizeBytes */
+    WIRE_MESSAGE_MAX = 48000000,                  /* maxMessageSizeBytes */
+    WIRE_BODY_MAX = 16 * 1024 * 1024 + 64 * 1024, /* a command: a document of the largest size, and the command around it */
     WIRE_SEQUENCES_MAX = 4,
     WIRE_DEPTH = 130, /* nesting of a command: documents of LIMIT_JSON_DEPTH levels in an array */
 };
@@ -54,9 +55,9 @@ bool wire_length(const uint8_t *header, uint64_t *bytes_out);
 int32_t wire_request_id(slice frame);
 int32_t wire_opcode_of(slice frame);
 
-/* Reads a whole frame; a compressed one is expanded into the operation's arena. Slices point into the frame or into the arena.
- * E_BAD_REQUEST with a message: malformed; `*message_out` has what was read before. */
-MUST_CHECK err wire_read(op *o, slice frame, wire_message *message_out);
+/* Reads a whole frame; a compressed one is expanded into the operation's arena, up to `expanded_max` bytes. Slices point into the frame or
+ * into the arena. E_BAD_REQUEST with a message: malformed; `*message_out` has what was read before. */
+MUST_CHECK err wire_read(op *o, slice frame, size_t expanded_max, wire_message *message_out);
 
 /* Walks the documents of a sequence. */
 bool wire_next(slice *rest, slice *document_out);

@@ -56,8 +56,8 @@ static void back_from_worker(net_work *work) {
     net_work_code(work) == OK ? c->done(c) : price_and_end(c);
 }
 
-static void start_work(call *c, void (*run)(net_work *), void (*done)(net_work *)) {
-    net_work_start(c->client, c->op, NET_ANSWERS, call_tenant_of_container(c->container), &c->work, run, done);
+static void start_work(call *c, net_lane lane, void (*run)(net_work *), void (*done)(net_work *)) {
+    net_work_start(c->client, c->op, lane, call_tenant_of_container(c->container), &c->work, run, done);
 }
 
 static void prepare_on_worker(net_work *work) {
@@ -91,10 +91,10 @@ static void submit_again(net_work *work) {
 
 static void committed(call *c) {
     call_commit *w = (call_commit *)c;
-    if (item_commit_is_long(&w->commit)) {
-        start_work(c, prepare_on_worker, submit_again);
+    if (item_commit_is_undecided(&w->commit)) {
+        start_work(c, item_commit_missed(&w->commit) ? NET_READS : NET_ANSWERS, prepare_on_worker, submit_again);
     } else if (is_large(w)) {
-        start_work(c, on_worker, back_from_worker);
+        start_work(c, NET_ANSWERS, on_worker, back_from_worker);
     } else {
         price_and_end(c);
     }

@@ -112,8 +112,12 @@ static err make_ready(item_commit *c) {
     return OK;
 }
 
+static bool has_body(const item_op *op) {
+    return op->kind == ITEM_CREATE || op->kind == ITEM_UPSERT || op->kind == ITEM_REPLACE;
+}
+
 static bool writes_body(const item_op *op) {
-    return op->code == OK && (op->kind == ITEM_CREATE || op->kind == ITEM_UPSERT || op->kind == ITEM_REPLACE);
+    return op->code == OK && has_body(op);
 }
 
 bool item_commit_has_long_lists(const item_commit *c) {
@@ -238,9 +242,62 @@ static void prepare_one(item_commit *c, item_op *op) {
     item_give(&found);
 }
 
+/* ---- data that is not in memory ---- */
+
+/* Reads a value into memory. Returns the place that it leads to, or place 0. */
+static item_place fetch(const home *home, store_family family, const layout_key *k) {
+    store_value value;
+    item_place place = {0};
+    if (store_get(home->store, family, NULL, layout_view(k), &value) == OK) {
+        (void)layout_place_read(value.bytes, &place);
+        store_give(&value);
+    }
+    return place;
+}
+
+/* In a clustered container the primary key has the item itself. */
+static void fetch_item(const item_commit *c, const home *home, const item_key *key, slice row) {
+    layout_key k;
+    layout_primary(&k, c->container->space->container, &key->epk, &key->partition, row);
+    item_place place = fetch(home, STORE_INDEX, &k);
+    if (!c->container->clustered && place.segment) {
+        layout_item(&k, place);
+        fetch(home, STORE_ITEMS, &k);
+    }
+}
+
+/* Reads what the committer will look up: the item, the size of its logical partition, the item of another key, the unique keys. If a read
+ * fails, the committer will report the error. */
+static void fetch_one(const item_commit *c, const item_op *op) {
+    const home *home = container_route(c->container->tiles, &op->key.epk)->home;
+    layout_key k;
+    layout_size(&k, c->container->space->container, &op->key.epk, &op->key.partition);
+    fetch(home, STORE_INDEX, &k);
+    fetch_item(c, home, &op->key, op->key.row);
+    if (op->row_after.n) {
+        fetch_item(c, home, &op->key, op->row_after);
+    }
+    for (unsigned i = 0; has_body(op) && i < c->container->unique_keys_n; i++) {
+        item_unique_key(c->container, i, &op->key, op->body, &k);
+        fetch(home, STORE_INDEX, &k);
+    }
+}
+
+static void fetch_missing(item_commit *c) {
+    for (size_t i = c->from; i < c->n; i++) {
+        fetch_one(c, &c->ops[i]);
+    }
+    c->missed = false;
+    c->fetched = true;
+}
+
 void item_commit_prepare(item_commit *c) {
     if (c->parts) {
         item__divided_prepare(c);
+        return;
+    }
+    if (c->missed) {
+        fetch_missing(c);
         return;
     }
     c->attempts++;

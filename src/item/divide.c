@@ -58,7 +58,7 @@ static err code_of(const item_commit_parts *p) {
     return all ? p->list[0].commit.base.code : OK;
 }
 
-static size_t count_long(const item_commit_parts *p) {
+static size_t count_undecided(const item_commit_parts *p) {
     size_t n = 0;
     for (size_t i = 0; i < p->n; i++) {
         n += p->list[i].commit.again;
@@ -66,10 +66,19 @@ static size_t count_long(const item_commit_parts *p) {
     return n;
 }
 
-/* If some operations are too long they must be prepared first: the request is not finished then. */
+static bool any_missed(const item_commit_parts *p) {
+    bool missed = false;
+    for (size_t i = 0; i < p->n; i++) {
+        missed = missed || p->list[i].commit.missed;
+    }
+    return missed;
+}
+
+/* If some operations are undecided they must be prepared first: the request is not finished then. */
 static void finish(item_commit_parts *p) {
     item_commit *request = p->request;
-    request->again = count_long(p) > 0;
+    request->again = count_undecided(p) > 0;
+    request->missed = any_missed(p);
     if (request->again) {
         request->base.code = OK;
         request->done(request);
@@ -189,7 +198,7 @@ void item__divided_prepare(item_commit *c) {
 void item__divide_again(item_commit *c) {
     item_commit_parts *p = c->parts;
     division *list = p->list;
-    size_t left = count_long(p), n = p->n;
+    size_t left = count_undecided(p), n = p->n;
     c->again = false;
     p->left = left;
     for (size_t i = 0; i < n && left; i++) { /* once the last one is submitted, the request may be freed */

@@ -11,7 +11,7 @@ bool item__is_divided(const item_commit *c); /* whether its operations span seve
 void item__divide(item_commit *c);           /* submits them; the last home to finish calls c->done */
 void item__divided_give(item_commit *c);     /* called by item_commit_give */
 
-/* The counterparts of item_commit_prepare and a further item_commit_submit, for the homes whose committers found operations too long. */
+/* The counterparts of item_commit_prepare and a further item_commit_submit, for the homes whose committers left operations undecided. */
 void item__divided_prepare(item_commit *c);
 void item__divide_again(item_commit *c);
 

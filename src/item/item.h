@@ -228,7 +228,7 @@ struct item_commit {
     bool atomic;           /* all or nothing, within one home; otherwise each operation by itself */
     item_commit *also;     /* if atomic: the next commit of the chain, for another container of the same home; or NULL */
     bool stops_at_failure; /* if not atomic: operations after a failed one are not tried */
-    bool prepares;         /* the caller checks item_commit_is_long; otherwise the committer runs long edits at once */
+    bool prepares;         /* the caller checks item_commit_is_undecided; otherwise the committer runs long edits and reads the disk */
     int64_t range_id;      /* the range that the client addresses, or -1; E_RANGE_GONE if that range no longer exists */
     void (*done)(item_commit *c);
 
@@ -236,13 +236,15 @@ struct item_commit {
     item_commit_parts *parts; /* set if the operations are spread over several homes */
 
     /* internal to item/ */
-    container_range *first;                     /* range of the first operation, by the container's tiles; NULL: not looked up yet */
-    bool admitted;                              /* its ranges had some of their shares left */
-    bool again;                                 /* see item_commit_is_long */
-    unsigned attempts;                          /* number of times it was prepared */
-    size_t from;                                /* if not atomic: the first operation that is not decided yet */
-    size_t began;                               /* `from` at the last submit: the operations before it are written */
-    container_tiles *past[LIMIT_EDIT_ATTEMPTS]; /* tiles that earlier operations were applied with */
+    container_range *first;                         /* range of the first operation, by the container's tiles; NULL: not looked up yet */
+    bool admitted;                                  /* its ranges had some of their shares left */
+    bool again;                                     /* see item_commit_is_undecided */
+    bool missed;                                    /* an item or entry that it needs is not in memory */
+    bool fetched;                                   /* that was read since: the committer now waits for what is still missing */
+    unsigned attempts;                              /* number of times it was prepared */
+    size_t from;                                    /* if not atomic: the first operation that is not decided yet */
+    size_t began;                                   /* `from` at the last submit: the operations before it are written */
+    container_tiles *past[LIMIT_EDIT_ATTEMPTS + 1]; /* tiles that earlier operations were applied with */
     size_t past_n;
 };
 
@@ -278,13 +280,19 @@ MUST_CHECK err item_commit_submit(item_commit *c);
 void item_commit_list(item_commit *c);
 bool item_commit_has_long_lists(const item_commit *c); /* more than LIMIT_LISTED_BYTES */
 
-/* After done: the committer left some operations undecided, since their edits or conditions are too long for it. Prepare the commit and
- * submit it again. */
-static inline bool item_commit_is_long(const item_commit *c) {
+/* After done: the committer left some operations undecided, since their edits or conditions are too long for it, or since it would have to
+ * wait for the disk. Prepare the commit and submit it again. */
+static inline bool item_commit_is_undecided(const item_commit *c) {
     return c->again;
 }
 
-/* Runs long edits and conditions on the current items. Any thread; each takes up to LIMIT_EDIT_STEPS_MAX. */
+/* Whether preparing an undecided commit reads from the disk. */
+static inline bool item_commit_missed(const item_commit *c) {
+    return c->missed;
+}
+
+/* Runs long edits and conditions on the current items, each for up to LIMIT_EDIT_STEPS_MAX; or reads the missing items into memory, so that
+ * neither the committer nor other writers wait for the disk. Any thread. */
 void item_commit_prepare(item_commit *c);
 
 /* The charge of a decided operation, from the item before and after it. */

@@ -289,6 +289,12 @@ static container_range *range_of(item_commit *c, const item_op *op) {
     return is_first ? item__first_range(c) : container_route(c->tiles, &op->key.epk);
 }
 
+/* A worker reads what is missing, while the committer goes on with other commits. */
+static err fetch_first(item_work *w) {
+    w->commit->missed = w->commit->again = true;
+    return E_RETRY_WITH;
+}
+
 /* Applies one operation, or leaves no trace of it. */
 static err apply_or_cut(item_work *w, item_op *op) {
     layout_key primary, size;
@@ -300,6 +306,7 @@ static err apply_or_cut(item_work *w, item_op *op) {
     item__spell_keys(w, &op->key, &primary, &size);
     op->code = op->receipt.key.n ? apply_once(w, op) : apply_one(w, op);
     w->spelled = NULL;
+    op->code = op->code == E_NOT_IN_MEMORY ? fetch_first(w) : op->code;
     op->code = op->code != OK ? op->code : check_budget(w, op);
     if (op->code != OK) {
         store_batch_cut(&w->group->batch, mark);
@@ -434,8 +441,7 @@ static err apply_chain(item_commit *first, home *home, commit_group *group) {
     return OK;
 }
 
-err item__commit_apply(commit *base, commit_group *group) {
-    item_commit *c = (item_commit *)base;
+static err apply_all(item_commit *c, commit_group *group) {
     home *home = item__first_range(c)->home;
     item_work w;
     if (c->atomic) {
@@ -444,6 +450,14 @@ err item__commit_apply(commit *base, commit_group *group) {
     TRY(begin(c, home, group, &w));
     apply_each(&w, c);
     return OK;
+}
+
+err item__commit_apply(commit *base, commit_group *group) {
+    item_commit *c = (item_commit *)base;
+    group->in_memory = c->prepares && !c->fetched;
+    err code = apply_all(c, group);
+    group->in_memory = false;
+    return code;
 }
 
 /* ---- reserving numbers ---- */

@@ -34,7 +34,9 @@ err commit_get(commit_group *group, store_family family, slice key, store_value 
     const store_change *change = store_batch_find(&group->batch, family, key);
     *of_group_out = change != NULL;
     if (!change) {
-        return store_get(group->store, family, NULL, key, value_out);
+        bool in_memory = group->in_memory && (family == STORE_INDEX || family == STORE_ITEMS);
+        return in_memory ? store_get_in_memory(group->store, family, key, value_out)
+                         : store_get(group->store, family, NULL, key, value_out);
     }
     *value_out = (store_value){.bytes = change->kind == STORE_PUT ? change->value : SLICE_EMPTY};
     return change->kind == STORE_PUT ? OK : E_NOT_FOUND;

@@ -57,6 +57,7 @@ struct commit_group {
     store *store;
     store_batch batch;
     commit_hook *hooks;
+    bool in_memory; /* commit_get does not wait for the disk; an apply that sets it resets it */
 };
 
 committer *committer_open(store *store);             /* NULL: its thread could not be started */
@@ -64,7 +65,7 @@ void committer_submit(committer *c, commit *commit); /* any thread; the caller k
 void committer_close(committer *c);                  /* finishes submitted commits first */
 
 /* Within apply: reads a key, from the group's own changes first. Release the value with store_give. If it is from this group's changes
- * (*of_group_out), its bytes live until the group ends. */
+ * (*of_group_out), its bytes live until the group ends. E_NOT_IN_MEMORY: only while group->in_memory is set. */
 MUST_CHECK err commit_get(commit_group *group, store_family family, slice key, store_value *value_out, bool *of_group_out);
 
 /* Within apply: adds the hook to this group, at most once. */

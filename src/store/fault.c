@@ -1,15 +1,27 @@
 #include "store/fault.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "base/memory.h"
 #include "store/figures.h"
+
+/* A key that was read from the slow disk, after its family's number. */
+typedef struct known_key {
+    UT_hash_handle hh;
+    char bytes[];
+} known_key;
 
 typedef struct fault_store {
     store base;
     store *inner;
     store_fault_plan *plan;
+    pthread_mutex_t lock;
+    known_key *known;
 } fault_store;
 
 typedef struct fault_scan {
@@ -27,22 +39,68 @@ static bool fires(store_fault_plan *plan, unsigned *in) {
     return true;
 }
 
+/* ---- the slow disk ---- */
+
+/* Whether the key was read before; with `add`, it is from now on. */
+static bool is_known(fault_store *f, store_family family, slice key, bool add) {
+    known_key *found, *made = mem_zero(sizeof *made + 1 + key.n);
+    made->bytes[0] = (char)family;
+    memcpy(made->bytes + 1, key.p, key.n);
+    pthread_mutex_lock(&f->lock);
+    HASH_FIND(hh, f->known, made->bytes, 1 + key.n, found);
+    if (!found && add) {
+        HASH_ADD_KEYPTR(hh, f->known, made->bytes, 1 + key.n, made);
+        made = NULL;
+    }
+    pthread_mutex_unlock(&f->lock);
+    free(made);
+    return found;
+}
+
+static void forget_all(fault_store *f) {
+    known_key *each, *next;
+    HASH_ITER(hh, f->known, each, next) {
+        HASH_DEL(f->known, each);
+        free(each);
+    }
+}
+
+static void wait_for_disk(fault_store *f, store_family family, slice key) {
+    unsigned disk_ms = f->plan->disk_ms;
+    if (disk_ms && !(f->plan->disk_cached && is_known(f, family, key, true))) {
+        nanosleep(&(struct timespec){.tv_sec = disk_ms / 1000, .tv_nsec = disk_ms % 1000 * 1000000L}, NULL);
+    }
+}
+
+static void keep_written(fault_store *f, const store_batch *batch) {
+    for (size_t i = 0; f->plan->disk_cached && i < batch->n; i++) {
+        (void)is_known(f, batch->changes[i].family, batch->changes[i].key, true);
+    }
+}
+
+static bool is_in_memory(fault_store *f, store_family family, slice key) {
+    return f->plan->disk_ms == 0 || (f->plan->disk_cached && is_known(f, family, key, false));
+}
+
+/* ---- calls ---- */
+
 static err fault_get(store *s, store_family family, const store_snapshot *at, slice key, store_value *value_out) {
     fault_store *f = (fault_store *)s;
     if (fires(f->plan, &f->plan->get_in)) {
         *value_out = (store_value){0};
         return f->plan->code;
     }
-    unsigned disk_ms = f->plan->disk_ms;
-    if (disk_ms) {
-        nanosleep(&(struct timespec){.tv_sec = disk_ms / 1000, .tv_nsec = disk_ms % 1000 * 1000000L}, NULL);
-    }
+    wait_for_disk(f, family, key);
     return store_get(f->inner, family, at, key, value_out); /* the inner store owns the value */
 }
 
 static err fault_get_in_memory(store *s, store_family family, slice key, store_value *value_out) {
     *value_out = (store_value){0};
-    return ((fault_store *)s)->plan->disk_ms ? E_NOT_IN_MEMORY : fault_get(s, family, NULL, key, value_out);
+    fault_store *f = (fault_store *)s;
+    if (f->plan->miss_in && --f->plan->miss_in == 0) {
+        return E_NOT_IN_MEMORY;
+    }
+    return is_in_memory(f, family, key) ? fault_get(s, family, NULL, key, value_out) : E_NOT_IN_MEMORY;
 }
 
 static bool fault_has_room(store *s, store_use use) {
@@ -51,6 +109,7 @@ static bool fault_has_room(store *s, store_use use) {
 
 static err fault_write(store *s, const store_batch *batch) {
     fault_store *f = (fault_store *)s;
+    keep_written(f, batch);
     if (batch->use < f->plan->room) {
         return E_STORE_FULL;
     }
@@ -111,8 +170,11 @@ static void fault_measure(store *s, store_figures *out) {
 }
 
 static void fault_close(store *s) {
-    store_close(((fault_store *)s)->inner);
-    free(s);
+    fault_store *f = (fault_store *)s;
+    store_close(f->inner);
+    forget_all(f);
+    pthread_mutex_destroy(&f->lock);
+    free(f);
 }
 
 static const store_ops fault_ops = {
@@ -137,5 +199,6 @@ static const store_ops fault_ops = {
 store *store_open_fault(store *inner, store_fault_plan *plan) {
     fault_store *f = mem_zero(sizeof *f);
     *f = (fault_store){.base.ops = &fault_ops, .inner = inner, .plan = plan};
+    pthread_mutex_init(&f->lock, NULL);
     return &f->base;
 }

@@ -1,4 +1,5 @@
-/* Point reads on a slow disk, by many connections: reads that miss memory are done side by side, and do not delay reads that hit it. */
+/* Point reads and writes on a slow disk, by many connections: those that miss memory are done side by side, and do not delay those that hit
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,49 +9,63 @@
 
 #include "call_harness.h"
 
-enum { DISK_MS = 20, CLIENTS = 32, PHASE_MS = 600, CACHED_READS = 200 };
+enum { DISK_MS = 20, CLIENTS = 32, PHASE_MS = 600, CACHED_REQUESTS = 200 };
 
 static atomic_bool stop;
 
-typedef struct misser {
+typedef struct misser misser;
+struct misser {
     const world *w;
+    void (*request)(misser *m, client *c);
     pthread_t thread;
-    unsigned reads;
-} misser;
+    unsigned number, requests;
+};
 
 /* Reads an item that does not exist: nothing caches that, so each read waits for the disk. */
+static void read_missing(misser *m, client *c) {
+    (void)m;
+    EXPECT(c, "E_NOT_FOUND", "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"none\"}}");
+}
+
+/* Every key is a new one. */
+static void create_missing(misser *m, client *c) {
+    EXPECT(c, "OK", "{\"do\":\"write\"," IN ",\"ops\":[{\"kind\":%d,\"item\":{\"id\":\"%u\",\"pk\":\"new %u\"}}]}", ITEM_CREATE,
+           m->requests, m->number);
+}
+
 static void *miss(void *context) {
     misser *m = context;
     client c = client_open(m->w);
     while (!atomic_load(&stop)) {
-        EXPECT(&c, "E_NOT_FOUND", "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"none\"}}");
-        m->reads++;
+        m->request(m, &c);
+        m->requests++;
     }
     leave(&c);
     return NULL;
 }
 
-static void start_missing(const world *w, misser *missers, size_t n) {
+static void start_missing(const world *w, void (*request)(misser *, client *), misser *missers, size_t n) {
+    static unsigned number;
     atomic_store(&stop, false);
     for (size_t i = 0; i < n; i++) {
-        missers[i] = (misser){.w = w};
+        missers[i] = (misser){.w = w, .request = request, .number = number++};
         assert_int_equal(pthread_create(&missers[i].thread, NULL, miss, &missers[i]), 0);
     }
 }
 
 static unsigned stop_missing(misser *missers, size_t n) {
-    unsigned reads = 0;
+    unsigned requests = 0;
     atomic_store(&stop, true);
     for (size_t i = 0; i < n; i++) {
         pthread_join(missers[i].thread, NULL);
-        reads += missers[i].reads;
+        requests += missers[i].requests;
     }
-    return reads;
+    return requests;
 }
 
-static unsigned misses_of(const world *w, size_t connections) {
+static unsigned misses_of(const world *w, void (*request)(misser *, client *), size_t connections) {
     misser missers[CLIENTS];
-    start_missing(w, missers, connections);
+    start_missing(w, request, missers, connections);
     usleep(PHASE_MS * 1000);
     return stop_missing(missers, connections);
 }
@@ -63,51 +78,83 @@ static void open_slow(world *w, client *c) {
     w->h.plan.disk_ms = DISK_MS;
 }
 
-static void misses_are_read_side_by_side(void **state) {
+static void check_side_by_side(const char *what, void (*request)(misser *, client *), bool disk_cached) {
     world w;
     client c;
-    (void)state;
     open_slow(&w, &c);
-    unsigned one = misses_of(&w, 1), all = misses_of(&w, CLIENTS);
-    print_message("%d ms disk, %d ms: %u reads by one connection, %u by %d\n", DISK_MS, PHASE_MS, one, all, CLIENTS);
+    w.h.plan.disk_cached = disk_cached;
+    unsigned one = misses_of(&w, request, 1), all = misses_of(&w, request, CLIENTS);
+    print_message("%d ms disk, %d ms: %u %s by one connection, %u by %d\n", DISK_MS, PHASE_MS, one, what, all, CLIENTS);
     assert_true(one > 0 && all >= 10 * one);
     w.h.plan.disk_ms = 0;
     leave(&c);
     world_close(&w);
 }
 
-static int64_t time_cached_reads(client *c) {
+static void misses_are_read_side_by_side(void **state) {
+    (void)state;
+    check_side_by_side("reads", read_missing, false);
+}
+
+static void misses_are_written_side_by_side(void **state) {
+    (void)state;
+    check_side_by_side("writes", create_missing, true);
+}
+
+static void read_cached(client *c) {
+    EXPECT(c, "OK", "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"i01\"}}");
+}
+
+/* After the first time its keys are in memory. */
+static void write_cached(client *c) {
+    EXPECT(c, "OK", "{\"do\":\"write\"," IN ",\"ops\":[{\"kind\":%d,\"item\":{\"id\":\"i02\",\"pk\":\"p2\"}}]}", ITEM_UPSERT);
+}
+
+static int64_t time_cached(client *c, void (*request)(client *)) {
     int64_t begun = now_ms();
-    for (int i = 0; i < CACHED_READS; i++) {
-        EXPECT(c, "OK", "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"i01\"}}");
+    for (int i = 0; i < CACHED_REQUESTS; i++) {
+        request(c);
     }
     return now_ms() - begun;
 }
 
-/* If a loop waited for the disk, nearly every read would take as long as the disk. */
-static void cached_reads_do_not_wait_for_the_disk(void **state) {
+/* If a loop or the committer waited for the disk, nearly every request would take as long as the disk. */
+static void check_cached(const char *what, void (*cached)(client *), void (*missing)(misser *, client *), bool disk_cached) {
     world w;
     client c;
     misser missers[CLIENTS];
-    (void)state;
     open_slow(&w, &c);
-    int64_t alone = time_cached_reads(&c);
-    start_missing(&w, missers, CLIENTS);
+    w.h.plan.disk_cached = disk_cached;
+    cached(&c);
+    int64_t alone = time_cached(&c, cached);
+    start_missing(&w, missing, missers, CLIENTS);
     usleep(5 * DISK_MS * 1000);
-    int64_t beside = time_cached_reads(&c);
+    int64_t beside = time_cached(&c, cached);
     stop_missing(missers, CLIENTS);
-    print_message("%d cached reads: %ld ms alone, %ld ms beside %d connections that miss\n", CACHED_READS, (long)alone, (long)beside,
+    print_message("%d cached %s: %ld ms alone, %ld ms beside %d connections that miss\n", CACHED_REQUESTS, what, (long)alone, (long)beside,
                   CLIENTS);
-    assert_true(beside < CACHED_READS * DISK_MS / 4);
+    assert_true(beside < CACHED_REQUESTS * DISK_MS / 4);
     w.h.plan.disk_ms = 0;
     leave(&c);
     world_close(&w);
 }
 
+static void cached_reads_do_not_wait_for_the_disk(void **state) {
+    (void)state;
+    check_cached("reads", read_cached, read_missing, false);
+}
+
+static void cached_writes_do_not_wait_for_the_disk(void **state) {
+    (void)state;
+    check_cached("writes", write_cached, create_missing, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misses_are_read_side_by_side),
+        cmocka_unit_test(misses_are_written_side_by_side),
         cmocka_unit_test(cached_reads_do_not_wait_for_the_disk),
+        cmocka_unit_test(cached_writes_do_not_wait_for_the_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

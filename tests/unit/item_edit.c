@@ -376,11 +376,11 @@ static void a_long_edit_is_prepared_outside(void **state) {
         waited_commit w = {0};
         item_op o = edit_of(EDIT_SPIN, i ? "told" : "long", arguments[i]);
         submit(&w, &o, 1, true);
-        assert_true(item_commit_is_long(&w.base));
+        assert_true(item_commit_is_undecided(&w.base));
         assert_is(i ? "told" : "long", NULL); /* nothing has been written */
         item_commit_prepare(&w.base);
         submit(&w, &o, 1, true);
-        assert_false(item_commit_is_long(&w.base));
+        assert_false(item_commit_is_undecided(&w.base));
         assert_int_equal(w.base.base.code, OK);
         assert_true(o.created);
         assert_string_equal(text_of(o.reply), "{\"n\":1}");
@@ -399,10 +399,10 @@ static void a_large_item_is_edited_outside(void **state) {
     waited_commit w = {0};
     item_op o = write_of(ITEM_EDIT, "1", "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":1}]");
     submit(&w, &o, 1, true);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     item_commit_prepare(&w.base);
     submit(&w, &o, 1, true);
-    assert_false(item_commit_is_long(&w.base));
+    assert_false(item_commit_is_undecided(&w.base));
     assert_int_equal(o.code, OK);
     item_commit_give(&w.base);
     text[n - 7] = '2'; /* "n":1 became 2 */
@@ -418,7 +418,7 @@ static void a_long_edit_needs_no_worker(void **state) {
     w.base.op = harness_op(&h);
     w.base.done = commit_is_done;
     submit(&w, &o, 1, true);
-    assert_false(item_commit_is_long(&w.base));
+    assert_false(item_commit_is_undecided(&w.base));
     assert_int_equal(w.base.base.code, OK);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}");
     item_commit_give(&w.base);
@@ -465,7 +465,7 @@ static void a_long_filter_is_evaluated_outside(void **state) {
         o.conditions = &filter;
         o.conditions_n = 1;
         submit(&w, &o, 1, true);
-        assert_int_equal(item_commit_is_long(&w.base), cases[i].is_long);
+        assert_int_equal(item_commit_is_undecided(&w.base), cases[i].is_long);
         if (cases[i].is_long) {
             item_commit_prepare(&w.base);
             submit(&w, &o, 1, true);
@@ -485,13 +485,13 @@ static void what_was_prepared_is_not_applied_to_another_version(void **state) {
     submit(&w, &o, 1, true);
     for (unsigned i = 1; i <= LIMIT_EDIT_ATTEMPTS; i++) {
         char rest[32];
-        assert_true(item_commit_is_long(&w.base));
+        assert_true(item_commit_is_undecided(&w.base));
         item_commit_prepare(&w.base);
         snprintf(rest, sizeof rest, ",\"n\":%u", 100 * i);
         put("1", rest);
         submit(&w, &o, 1, true);
     }
-    assert_false(item_commit_is_long(&w.base)); /* this time the committer ran it itself */
+    assert_false(item_commit_is_undecided(&w.base)); /* this time the committer ran it itself */
     assert_int_equal(w.base.base.code, OK);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":301}");
     item_commit_give(&w.base);
@@ -522,7 +522,7 @@ static void every_other_version_is_noticed(void **state) {
             clock_manual_advance(&h.clock, 6000); /* expired meanwhile */
         }
         submit(&w, &o, 1, true);
-        assert_int_equal(item_commit_is_long(&w.base), how != 0);
+        assert_int_equal(item_commit_is_undecided(&w.base), how != 0);
         if (how != 0) {
             item_commit_prepare(&w.base);
             submit(&w, &o, 1, true);
@@ -542,11 +542,11 @@ static void a_condition_that_was_prepared_is_asked_again(void **state) {
     add_condition(&o, CONDITION_V, "{\"v\":1}");
     add_condition(&o, CONDITION_SPIN, TOLD);
     submit(&w, &o, 1, true);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     item_commit_prepare(&w.base);
     put("1", ",\"v\":7");
     submit(&w, &o, 1, true);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     item_commit_prepare(&w.base);
     submit(&w, &o, 1, true);
     assert_int_equal(w.base.base.code, E_PRECONDITION);
@@ -561,11 +561,11 @@ static void long_edits_in_a_batch(void **state) {
                       write_of(ITEM_CREATE, NULL, "{\"id\":\"3\",\"pk\":\"a\",\"n\":1}"), edit_of(EDIT_SPIN, "3", TOLD)};
     waited_commit w = {0};
     submit(&w, ops, 5, true);
-    assert_true(item_commit_is_long(&w.base)); /* because of item 2; the edits of 1 and 3 depend on the batch's own writes */
+    assert_true(item_commit_is_undecided(&w.base)); /* because of item 2; the edits of 1 and 3 depend on the batch's own writes */
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":10}");
     item_commit_prepare(&w.base);
     submit(&w, ops, 5, true);
-    assert_false(item_commit_is_long(&w.base));
+    assert_false(item_commit_is_undecided(&w.base));
     assert_int_equal(w.base.base.code, OK);
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":12}");
     assert_is("2", "{\"id\":\"2\",\"pk\":\"a\",\"n\":1}");
@@ -580,10 +580,10 @@ static void long_edits_in_bulk(void **state) {
                       edit_of(EDIT_SPIN, "2", TOLD), edit_of(EDIT_COUNTER, "2", "{\"by\":5}")};
     waited_commit w = {0};
     submit(&w, ops, 5, false);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     assert_is("1", "{\"id\":\"1\",\"pk\":\"a\",\"n\":11}"); /* the operations before it are written */
     assert_is("2", NULL);
-    while (item_commit_is_long(&w.base)) {
+    while (item_commit_is_undecided(&w.base)) {
         item_commit_prepare(&w.base);
         submit(&w, ops, 5, false);
     }
@@ -604,7 +604,7 @@ static void bulk_that_fails_half_way(void **state) {
     item_op ops[3] = {edit_of(EDIT_COUNTER, "1", "{\"by\":1}"), edit_of(EDIT_SPIN, "2", TOLD), edit_of(EDIT_COUNTER, "3", "{\"by\":1}")};
     waited_commit w = {0};
     submit(&w, ops, 3, false);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     item_commit_prepare(&w.base);
     h.plan = (store_fault_plan){.code = E_STORE_IO, .write_in = 1};
     submit(&w, ops, 3, false);
@@ -639,7 +639,7 @@ static void steps_on_the_committer_are_bounded(void **state) {
     item_op o = edit_of(measured.id, "1", LONG);
     atomic_store(&most_steps, 0);
     submit(&w, &o, 1, true);
-    assert_true(item_commit_is_long(&w.base));
+    assert_true(item_commit_is_undecided(&w.base));
     assert_int_equal(most_steps, LIMIT_EDIT_STEPS);
     atomic_store(&most_steps, 0);
     item_commit_prepare(&w.base);

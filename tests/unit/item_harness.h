@@ -311,7 +311,7 @@ static inline err harness_submit(waited_commit *w) {
         waiter_init(&w->waiter);
         TRY(item_commit_submit(&w->base));
         waiter_wait(&w->waiter);
-        if (!item_commit_is_long(&w->base)) {
+        if (!item_commit_is_undecided(&w->base)) {
             return OK;
         }
         item_commit_prepare(&w->base);

@@ -270,6 +270,9 @@ static void close_all(server *s) {
     if (s->account) {
         account_stop(s->account);
     }
+    if (s->mongo) {
+        mongo_stop(s->mongo);
+    }
     if (s->net) {
         net_close(s->net);
     }

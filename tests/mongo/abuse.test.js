@@ -1,8 +1,9 @@
 // Hostile clients, with and without a key: they get an error or lose their connection, and nobody else is disturbed.
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import net from "node:net";
 import { deflateSync } from "node:zlib";
-import { BSON, Long, ObjectId } from "mongodb";
+import { BSON, Long } from "mongodb";
 import { Rest } from "../sdk/server.js";
 import { assert, fails, suite } from "./harness.js";
 
@@ -127,6 +128,113 @@ suite(
       assert.ok(bytes / sockets.length < 30 * 1024, `${bytes} bytes of heartbeats in 1.5 seconds`);
       assert.ok(memory() - before < 64, "megabytes of memory for heartbeats");
     });
+
+    // How long others wait for a ping, at worst, while the promise is pending. The pings come from a process of their own, because large
+    // messages keep this one busy.
+    const worstPing = async (run) => {
+      const script = `
+        import { MongoClient } from "mongodb";
+        const clients = await Promise.all(Array.from({ length: 4 }, () => new MongoClient(process.argv[1], { maxPoolSize: 1 }).connect()));
+        let worst = 0, over = false;
+        process.stdin.on("data", () => (over = true));
+        await Promise.all(clients.map((c) => c.db("admin").command({ ping: 1 })));
+        process.stdout.write("ready\\n");
+        await Promise.all(clients.map(async (client) => {
+          while (!over) {
+            const from = performance.now();
+            await client.db("admin").command({ ping: 1 });
+            worst = Math.max(worst, performance.now() - from);
+            await new Promise((done) => setTimeout(done, 2));
+          }
+          await client.close();
+        }));
+        process.stdout.write(String(worst));
+        process.exit();`;
+      const uri = t.uri({ set: "directConnection=true" });
+      const child = spawn(process.execPath, ["--input-type=module", "-e", script, uri], { cwd: import.meta.dirname, stdio: ["pipe", "pipe", "inherit"] });
+      let said = "";
+      child.stdout.on("data", (part) => (said += part));
+      while (!said.includes("ready")) await new Promise((done) => setTimeout(done, 10));
+      await run();
+      child.stdin.end("over");
+      await new Promise((done) => child.on("close", done));
+      return Number(said.replace("ready\n", ""));
+    };
+
+    t.it("do not hold up a loop by long evaluation", async () => {
+      const collection = t.collection();
+      const long = (n) => ({ $reduce: { input: { $range: [0, n] }, initialValue: 0, in: { $add: ["$$value", "$$this"] } } });
+      await collection.insertOne({ _id: 1, a: 1 });
+      const guarded = await t.db.createCollection(`${collection.collectionName}v`, { validator: { $expr: { $gte: [long(2000), 0] } } });
+      const alone = await worstPing(async () => {
+        const from = performance.now();
+        await collection.find({ a: { $gte: 0 } }, { projection: { v: long(300000) } }).toArray();
+        return performance.now() - from;
+      });
+      const attacks = {
+        "a projection of one document": () => collection.findOne({ _id: 1 }, { projection: { v: long(300000) } }),
+        "a condition of one document": () => collection.findOne({ _id: 1, $expr: { $gte: [long(300000), 0] } }),
+        "a projection of findAndModify": () => collection.findOneAndUpdate({ _id: 1 }, { $set: { a: 2 } }, { projection: { v: long(300000) } }),
+        "variables": () => fails(t.command({ find: collection.collectionName, let: { v: long(300000) } }), 50, /let/),
+        "a filter of a list": () => t.command({ listCollections: 1, filter: { $expr: { $gte: [long(100000), 0] } } }),
+        "a validator": () => guarded.insertMany(Array.from({ length: 100 }, (_, i) => ({ _id: i }))),
+        "an upsert": () => collection.updateOne({ b: 1 }, [{ $set: { v: long(300000) } }], { upsert: true }),
+        "a long filter": () => t.command({ find: collection.collectionName, filter: { a: { $in: Array.from({ length: 100000 }, (_, i) => i) } } }),
+        "a long pipeline": () => t.command({ aggregate: collection.collectionName, cursor: {}, pipeline: [{ $project: { v: { $add: Array.from({ length: 200000 }, () => 1) } } }] }),
+      };
+      for (const [name, attack] of Object.entries(attacks)) {
+        let took = 0;
+        const worst = await worstPing(async () => {
+          const from = performance.now();
+          await attack();
+          took = performance.now() - from;
+        });
+        // A loop that did the work would answer no ping for as long as the attack takes.
+        assert.ok(worst < Math.max(150, 3 * alone, took / 2), `${name} took ${took | 0} ms and held up others for ${worst | 0} ms (${alone | 0})`);
+      }
+    });
+
+    t.it("get distinct values in linear time", async () => {
+      const collection = t.collection();
+      const values = Array.from({ length: 60000 }, (_, i) => 60000 - i);
+      await collection.insertOne({ _id: 1, values });
+      const from = performance.now();
+      assert.deepEqual(await collection.distinct("values"), values);
+      assert.ok(performance.now() - from < 5000, `${performance.now() - from} ms`);
+    });
+
+    t.it("update and delete any number of documents in bounded memory", async () => {
+      const collection = t.collection();
+      await collection.insertMany(Array.from({ length: 10000 }, (_, i) => ({ _id: i })));
+      const before = memory();
+      const update = { $set: { a: 1 }, $setOnInsert: { text: "x".repeat(20000) } };
+      assert.equal((await collection.updateMany({}, update)).modifiedCount, 10000);
+      assert.ok(memory() - before < 150, `${(memory() - before) | 0} MB`);
+    });
+
+    t.it("get as many write errors as they make, in a reply of bounded size", async () => {
+      const collection = t.collection();
+      const documents = Array.from({ length: 6000 }, (_, i) => ({ _id: `${i}-${"x".repeat(200)}` }));
+      await collection.insertMany(documents);
+      const error = await fails(collection.insertMany(documents, { ordered: false }), 11000);
+      assert.equal(error.writeErrors.length, 6000);
+      assert.match(error.writeErrors[0].errmsg, /E11000 duplicate key error/);
+      assert.equal(error.writeErrors.at(-1).index, 5999);
+      assert.equal(error.writeErrors.at(-1).code, 11000);
+    });
+
+    t.it("lose cursors that have too many of them, and leave room for others", async () => {
+      const collection = t.collection();
+      await collection.insertMany([{ _id: 1 }, { _id: 2 }]);
+      await t.with({ key: readOnly }, async (db) => {
+        const open = () => db.command({ find: collection.collectionName, batchSize: 0, noCursorTimeout: true });
+        let refused;
+        for (let i = 0; i < 60 && !refused; i++) await Promise.all(Array.from({ length: 100 }, open)).catch((error) => (refused = error));
+        assert.equal(refused?.code, 16500, String(refused));
+        await fails(open(), 16500);
+      });
+      assert.ok((await t.command({ find: collection.collectionName, batchSize: 1 })).cursor.id > 0n);
+    });
   },
-  { flags: ["--throttling", "off", "--read-only-key", readOnly] },
+  { flags: ["--throttling", "off", "--read-only-key", readOnly], ways: ["plain"] },
 );

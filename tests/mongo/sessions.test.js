@@ -119,7 +119,8 @@ suite("transactions", (t) => {
       await other.updateOne({ _id: "log" }, { $inc: { n: 1 } }, { session });
       assert.deepEqual(await collection.find({ a: { $gt: 3 } }, { session }).sort({ a: -1 }).toArray(), [{ _id: 1, a: 11 }, { _id: 4, a: 4 }]);
       assert.deepEqual(await collection.findOne({ _id: 4 }, { session }), { _id: 4, a: 4 });
-      assert.deepEqual(await collection.distinct("a", {}, { session }), [3, 4, 11]);
+      assert.deepEqual((await collection.distinct("a", {}, { session })).sort((x, y) => x - y), [3, 4, 11]);
+      assert.equal(await collection.estimatedDocumentCount({ session }), 3);
       assert.deepEqual(await collection.find().toArray(), [{ _id: 1, a: 1 }, { _id: 2, a: 2 }, { _id: 3, a: 3 }]);
     });
     assert.deepEqual(await collection.find().sort({ _id: 1 }).toArray(), [{ _id: 1, a: 11 }, { _id: 3, a: 3 }, { _id: 4, a: 4 }]);

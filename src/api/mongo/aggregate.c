@@ -16,6 +16,7 @@
 #include "api/mongo/aggregate_write.h"
 #include "api/mongo/change_stream.h"
 #include "api/mongo/plan.h"
+#include "api/mongo/work.h"
 #include "base/memory.h"
 
 #define FLOW_MEMORY_MAX ((size_t)100 << 20) /* MongoDB's limit for a stage */
@@ -355,14 +356,17 @@ static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let
 
 static err make_cursor(mongo_request *q, slice stages, slice let, mongo_cursor **cursor_out) {
     slice ns = mongo_namespace(q->frame->arena, q->database, q->collection);
-    mongo_cursor *c = *cursor_out = mongo_cursor_new(ns, q->conn->reach.serial);
+    mongo_cursor *c = *cursor_out = mongo_cursor_new(ns, q->conn->reach.serial, net_loop_memory(q->frame->client.loop));
     mongo_aggregation *a = c->aggregation = mem_zero(sizeof *a);
     c->container = q->container ? container_take(q->container) : NULL;
     c->find.now_ms = q->now_ms;
-    a->position = buf_init(BUF_NO_LIMIT);
-    a->lookup_position = buf_init(BUF_NO_LIMIT);
-    a->output = buf_init(OUTPUT_MAX);
+    a->position = buf_init_counted(BUF_NO_LIMIT, &c->memory);
+    a->lookup_position = buf_init_counted(BUF_NO_LIMIT, &c->memory);
+    a->output = buf_init_counted(OUTPUT_MAX, &c->memory);
     op_init(&a->op, &c->arena, q->op.now_s);
+    if (!arena_fits(&c->arena, stages.n + let.n)) {
+        return budget_error(&c->memory);
+    }
     return take_error(q, &a->op, parse(q, a, arena_copy(&c->arena, stages), let.n ? arena_copy(&c->arena, let) : let));
 }
 
@@ -377,13 +381,34 @@ static err read_collection(mongo_request *q) {
     return mongo_find_collection(q);
 }
 
-err mongo_aggregate(mongo_request *q) {
+static err prepare(mongo_request *q) {
     slice stages, let, cursor;
     mongo_cursor *c;
     mongo_batch *b;
     TRY(mongo_arg_array(q, "pipeline", &stages));
     TRY(mongo_arg_document(q, "let", &let));
     TRY(mongo_arg_document(q, "cursor", &cursor));
+    err code = make_cursor(q, stages, let, &c);
+    if (code != OK) {
+        mongo_cursor_free(c);
+        return code;
+    }
+    return mongo_batch_begin(q, c, mongo_batch_size(cursor), &b);
+}
+
+static void run(mongo_request *q, err code) {
+    if (code != OK) {
+        mongo_fail(q, code);
+    } else if (batch_of(q)->rows_max == 0 && aggregation_of(q)->target.kind == MQL_TARGET_NONE) {
+        mongo_batch_answer(q, OK);
+    } else {
+        start_step(q);
+    }
+}
+
+err mongo_aggregate(mongo_request *q) {
+    slice stages;
+    TRY(mongo_arg_array(q, "pipeline", &stages));
     if (!stages.n) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
     }
@@ -391,16 +416,6 @@ err mongo_aggregate(mongo_request *q) {
     if (mongo_is_stream(stages)) {
         return mongo_stream_open(q, stages);
     }
-    err code = make_cursor(q, stages, let, &c);
-    if (code != OK) {
-        mongo_cursor_free(c);
-        return code;
-    }
-    TRY(mongo_batch_begin(q, c, mongo_batch_size(cursor), &b));
-    if (b->rows_max == 0 && b->cursor->aggregation->target.kind == MQL_TARGET_NONE) {
-        mongo_batch_answer(q, OK);
-        return OK;
-    }
-    start_step(q);
+    mongo_work(q, q->large, prepare, run);
     return OK;
 }

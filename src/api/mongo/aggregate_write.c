@@ -97,7 +97,11 @@ static err merge(mongo_request *q) {
     }
     s->writes.list = arena_array(q->frame->arena, mongo_statement, n + 1);
     for (rest = s->documents; wire_next(&rest, &document);) {
-        make_statement(q, &s->target, document, &s->writes.list[s->writes.n++]);
+        mongo_statement *one = &s->writes.list[s->writes.n++];
+        make_statement(q, &s->target, document, one);
+        if (!one->filter.n || !one->update.bytes.n) {
+            return budget_error(q->op.budget);
+        }
     }
     s->writes.ordered = true;
     s->writes.done = merged;

@@ -24,6 +24,16 @@ int64_t mongo_batch_size(slice cursor) {
     return mql_as_integer(mongo_member(cursor, "batchSize"), &size) ? size : -1;
 }
 
+static bool has_expressions(slice projection) {
+    doc_walk w;
+    doc_element e;
+    bool plain = true;
+    for (doc_walk_init(&w, projection); plain && doc_walk_next(&w, &e);) {
+        plain = e.type == BSON_TYPE_BOOL || mql_is_number(mql_of(&e));
+    }
+    return !plain;
+}
+
 err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mongo_batch **batch_out) {
     mongo_batch *b = *batch_out = q->batch = arena_new(q->frame->arena, mongo_batch);
     const mongo_find *f = &c->find;
@@ -32,6 +42,7 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
                        .rows_max = batch_size >= 0 ? (size_t)batch_size
                                    : c->id         ? SIZE_MAX
                                                    : MONGO_BATCH_FIRST,
+                       .steps = PROJECT_STEPS,
                        .rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget),
                        .row = arena_init_counted(q->op.budget)};
     q->clean = clean;
@@ -40,6 +51,7 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
     if (f->projection.n <= 5) {
         return OK;
     }
+    b->computes = has_expressions(f->projection);
     if (f->filter.n) {
         TRY(mql_match_parse(&b->scope.scope, f->filter, &match));
     }
@@ -52,7 +64,7 @@ static err shown(mongo_request *q, mongo_batch *b, slice document, slice *shown_
     if (!b->project) {
         return OK;
     }
-    mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, PROJECT_STEPS);
+    mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, b->steps);
     r.root = mql_document(document);
     return mql_project_apply(&r, b->project, shown_out);
 }
@@ -148,7 +160,7 @@ void mongo_batch_answer(mongo_request *q, err code) {
 
 void mongo_answer_list(mongo_request *q, slice ns, buf *documents) {
     mongo_batch *b;
-    mongo_cursor *c = mongo_cursor_new(ns, q->conn->reach.serial);
+    mongo_cursor *c = mongo_cursor_new(ns, q->conn->reach.serial, net_loop_memory(q->frame->client.loop));
     mql_value options = mongo_arg(q, "cursor");
     c->ended = true;
     c->held = *documents;

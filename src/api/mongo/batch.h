@@ -18,8 +18,10 @@ typedef struct mongo_batch {
 
     slice token;                /* position of a change stream after this batch; empty: none */
     const mql_project *project; /* NULL: whole documents */
+    bool computes;              /* the projection may have expressions, which take time */
     mongo_scope scope;
-    arena row; /* of one document */
+    arena row;      /* of one document */
+    uint64_t steps; /* of the projection of one document */
     err failed;
 } mongo_batch;
 

@@ -7,6 +7,8 @@
 #define STAGE_STEPS ((uint64_t)100000000) /* of one event: some second */
 #define STAGE_MEMORY ((size_t)64 << 20)
 
+enum { STAGES_BYTES_MAX = 64 * 1024 };
+
 /* ---- arguments ---- */
 
 static mql_value first_member(slice document, slice *key_out) {
@@ -80,6 +82,27 @@ static err read_start(mongo_request *q, mql_value argument, slice *position_out,
                : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is malformed.");
 }
 
+/* Only stages that make at most one document of each event. */
+static err check_stages(mongo_request *q, slice stages) {
+    static const char *const permitted[] = {"$addFields",   "$match", "$project", "$redact",      "$replaceRoot",
+                                            "$replaceWith", "$set",   "$unset",   "$changeStream"};
+    doc_walk w;
+    doc_element e;
+    slice key;
+    for (doc_walk_init(&w, stages); doc_walk_next(&w, &e);) {
+        bool good = false;
+        first_member(e.type == BSON_TYPE_DOCUMENT ? e.value : SLICE_EMPTY, &key);
+        for (size_t i = 0; i < sizeof permitted / sizeof *permitted; i++) {
+            good = good || slice_eq(key, slice_str(permitted[i]));
+        }
+        if (!good) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_ILLEGAL_OPERATION, "%.*s is not permitted in a $changeStream pipeline",
+                              slice_shown(key), key.n ? key.p : "");
+        }
+    }
+    return OK;
+}
+
 /* ---- opening ---- */
 
 typedef struct opening {
@@ -101,7 +124,8 @@ static slice shard_path(arena *a, const container *c) {
 }
 
 static mongo_cursor *make_cursor(mongo_request *q, const opening *o, slice position) {
-    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial);
+    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial,
+                                       net_loop_memory(q->frame->client.loop));
     mongo_stream *s = c->stream = arena_new(&c->arena, mongo_stream);
     *s = (mongo_stream){.watch = o->watch, .since_s = o->since_s, .stages = arena_copy(&c->arena, o->stages)};
     s->watch.database = arena_copy(&c->arena, q->database);
@@ -174,8 +198,12 @@ err mongo_stream_open(mongo_request *q, slice stages) {
     TRY(mongo_need_collection(q));
     TRY(read_images(q, argument, &o->watch));
     TRY(read_start(q, argument, &o->position, &o->since_s));
+    if (stages.n > STAGES_BYTES_MAX) { /* every getMore parses them */
+        return wrong(q, "The pipeline of a change stream is too long.");
+    }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
     TRY(mql_pipeline_parse(&scope.scope, stages, &pipeline));
+    TRY(check_stages(q, stages));
     if (item_versions_kept(q->container)) {
         return open_follower(q);
     }

@@ -1,18 +1,17 @@
 /* count and distinct. */
-#include <stdlib.h>
-
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/plan.h"
 #include "api/mongo/scan.h"
-#include "base/memory.h"
+#include "api/mongo/work.h"
 #include "item/range_info.h"
 
 enum { ARRAY_BYTES_MAX = 16 * 1024 * 1024, STEPS_MAX = 180 };
 
-static err plan(mongo_request *q, slice filter, mongo_find *f) {
+/* q->state begins with the find. */
+static err plan(mongo_request *q) {
     mongo_scope scope;
     const mql_match *match;
-    *f = (mongo_find){.filter = filter.n > 5 ? filter : SLICE_EMPTY, .now_ms = q->now_ms, .limit = UINT64_MAX};
+    mongo_find *f = q->state;
     if (!f->filter.n) {
         return OK;
     }
@@ -21,10 +20,14 @@ static err plan(mongo_request *q, slice filter, mongo_find *f) {
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }
 
+static mongo_find find_of(const mongo_request *q, slice filter) {
+    return (mongo_find){.filter = filter.n > 5 ? filter : SLICE_EMPTY, .now_ms = q->now_ms, .limit = UINT64_MAX};
+}
+
 /* ---- count ---- */
 
 typedef struct counting {
-    mongo_find find;
+    mongo_find find; /* first: plan */
     mongo_scan scan;
     uint64_t n, skip, limit;
 } counting;
@@ -63,6 +66,22 @@ static void usage_read(call *c) {
     }
 }
 
+static void run_count(mongo_request *q, err code) {
+    counting *c = q->state;
+    if (code != OK) {
+        mongo_fail(q, code);
+    } else if (!q->container) {
+        answer_count(q);
+    } else if (!c->find.filter.n && q->container->ttl == TTL_OFF && !q->transaction) {
+        /* the core has counted them; expired ones would count too */
+        call_usage_init(&q->call.usage, &q->front->core, &q->frame->client, &q->op, q->container, usage_read);
+        call_usage_submit(&q->call.usage);
+    } else {
+        c->scan = (mongo_scan){.find = &c->find, .take = count_one, .done = answer_count};
+        mongo_scan_start(q, &c->scan);
+    }
+}
+
 err mongo_count(mongo_request *q) {
     counting *c = q->state = arena_new(q->frame->arena, counting);
     slice filter;
@@ -75,72 +94,68 @@ err mongo_count(mongo_request *q) {
     }
     c->skip = (uint64_t)skip;
     c->limit = mongo_limit_of(limit);
+    c->find = find_of(q, filter);
     TRY(mongo_find_collection(q));
-    TRY(plan(q, filter, &c->find));
-    if (!q->container) {
-        return answer_count(q);
-    }
-    if (!c->find.filter.n && q->container->ttl == TTL_OFF) { /* the core has counted them; expired ones would count too */
-        call_usage_init(&q->call.usage, &q->front->core, &q->frame->client, &q->op, q->container, usage_read);
-        call_usage_submit(&q->call.usage);
-        return OK;
-    }
-    c->scan = (mongo_scan){.find = &c->find, .take = count_one, .done = answer_count};
-    mongo_scan_start(q, &c->scan);
+    mongo_work(q, q->large, plan, run_count);
     return OK;
 }
 
 /* ---- distinct ---- */
 
+/* The values are kept in the order in which they were found, and their positions in a hash table. */
 typedef struct distinction {
-    mongo_find find;
+    mongo_find find; /* first: plan */
     mongo_scan scan;
     slice steps[STEPS_MAX];
     size_t steps_n;
-    mql_value *values; /* sorted */
+    arena memory;
+    mql_value *values;
+    uint32_t *slots; /* open addressing: position + 1; 0: free. Twice as many as there is room for values, a power of two */
     size_t n, room, bytes;
-    err failed;
 } distinction;
 
-static size_t place_of(const distinction *d, mql_value v, bool *there_out) {
-    size_t low = 0, high = d->n;
-    *there_out = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int c = mql_compare(d->values[middle], v);
-        if (c == 0) {
-            *there_out = true;
-            return middle;
-        }
-        if (c < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+static uint32_t *slot_of(const distinction *d, mql_value v) {
+    size_t mask = d->room * 2 - 1;
+    size_t at = mql_hash(NULL, v) & mask;
+    while (d->slots[at] && mql_compare(d->values[d->slots[at] - 1], v) != 0) {
+        at = (at + 1) & mask;
     }
-    return low;
+    return &d->slots[at];
+}
+
+static err grow(mongo_request *q, distinction *d) {
+    size_t room = d->room ? d->room * 2 : 64;
+    if (!arena_fits(&d->memory, room * (sizeof *d->values + 2 * sizeof *d->slots))) {
+        return budget_error(q->op.budget);
+    }
+    mql_value *values = arena_array(&d->memory, mql_value, room);
+    if (d->n) {
+        memcpy(values, d->values, d->n * sizeof *values);
+    }
+    d->values = values;
+    d->slots = arena_array(&d->memory, uint32_t, room * 2);
+    d->room = room;
+    for (size_t i = 0; i < d->n; i++) {
+        *slot_of(d, values[i]) = (uint32_t)i + 1;
+    }
+    return OK;
 }
 
 static err keep(mongo_request *q, distinction *d, mql_value v) {
-    bool there;
-    size_t at = place_of(d, v, &there);
-    if (there) {
+    TRY(d->n == d->room ? grow(q, d) : OK);
+    uint32_t *slot = slot_of(d, v);
+    if (*slot) {
         return OK;
     }
     if (d->bytes + v.bytes.n > ARRAY_BYTES_MAX) {
         return op_fail_as(&q->op, E_BAD_REQUEST, 17217, "distinct too big, 16mb cap");
     }
-    if (!arena_fits(q->frame->arena, v.bytes.n)) {
+    if (!arena_fits(&d->memory, v.bytes.n)) {
         return budget_error(q->op.budget);
     }
-    if (d->n == d->room) {
-        d->room = d->room ? d->room * 2 : 64;
-        d->values = mem_resize(d->values, d->room * sizeof *d->values);
-    }
-    memmove(d->values + at + 1, d->values + at, (d->n - at) * sizeof *d->values);
-    d->values[at] = (mql_value){v.type, arena_copy(q->frame->arena, v.bytes)};
+    d->values[d->n] = (mql_value){v.type, arena_copy(&d->memory, v.bytes)};
     d->bytes += v.bytes.n + 16;
-    d->n++;
+    *slot = (uint32_t)++d->n;
     return OK;
 }
 
@@ -174,7 +189,7 @@ static bool take_values(mongo_request *q, slice document) {
 }
 
 static void free_values(mongo_request *q) {
-    free(((distinction *)q->state)->values);
+    arena_free(&((distinction *)q->state)->memory);
 }
 
 static err answer_distinct(mongo_request *q) {
@@ -202,19 +217,28 @@ static err split(mongo_request *q, slice path, distinction *d) {
     return d->steps_n && !path.n ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "The key of distinct must be a path.");
 }
 
+static void run_distinct(mongo_request *q, err code) {
+    distinction *d = q->state;
+    if (code != OK) {
+        mongo_fail(q, code);
+    } else if (!q->container) {
+        answer_distinct(q);
+    } else {
+        d->scan = (mongo_scan){.find = &d->find, .take = take_values, .done = answer_distinct};
+        mongo_scan_start(q, &d->scan);
+    }
+}
+
 err mongo_distinct(mongo_request *q) {
     distinction *d = q->state = arena_new(q->frame->arena, distinction);
     slice filter, key;
+    d->memory = arena_init_counted(q->op.budget);
     q->clean = free_values;
     TRY(mongo_arg_document(q, "query", &filter));
     TRY(mongo_arg_text(q, "key", &key));
     TRY(split(q, key, d));
+    d->find = find_of(q, filter);
     TRY(mongo_find_collection(q));
-    TRY(plan(q, filter, &d->find));
-    if (!q->container) {
-        return answer_distinct(q);
-    }
-    d->scan = (mongo_scan){.find = &d->find, .take = take_values, .done = answer_distinct};
-    mongo_scan_start(q, &d->scan);
+    mongo_work(q, q->large, plan, run_distinct);
     return OK;
 }

@@ -25,10 +25,19 @@ struct mongo_cursor_link {
 
 typedef struct mongo_cursor_link link_of;
 
+/* What the cursors of one key take. An account has four keys; when a key was changed, cursors of the old one may remain. */
+typedef struct share {
+    uint64_t owner;
+    size_t n, held;
+} share;
+
+enum { SHARES = 16 };
+
 struct mongo_cursors {
     pthread_mutex_t lock;
     link_of *links;
     size_t held; /* bytes that all cursors hold */
+    share shares[SHARES];
 };
 
 mongo_cursors *mongo_cursors_new(void) {
@@ -37,13 +46,15 @@ mongo_cursors *mongo_cursors_new(void) {
     return t;
 }
 
-mongo_cursor *mongo_cursor_new(slice ns, uint64_t owner) {
+mongo_cursor *mongo_cursor_new(slice ns, uint64_t owner, budget_pool *pool) {
     mongo_cursor *c = mem_zero(sizeof *c);
     c->owner = owner;
+    c->memory = budget_init_own(pool, MONGO_CURSOR_MEMORY_MAX, MONGO_CURSOR_MEMORY_OWN);
     c->arena = arena_init_small();
+    c->arena.budget = &c->memory;
     c->ns = arena_copy(&c->arena, ns);
-    c->position = buf_init(BUF_NO_LIMIT);
-    c->held = buf_init(BUF_NO_LIMIT);
+    c->position = buf_init_counted(BUF_NO_LIMIT, &c->memory);
+    c->held = buf_init_counted(BUF_NO_LIMIT, &c->memory);
     return c;
 }
 
@@ -57,19 +68,36 @@ void mongo_cursor_free(mongo_cursor *c) {
     buf_free(&c->position);
     buf_free(&c->held);
     arena_free(&c->arena);
+    budget_end(&c->memory);
     free(c);
+}
+
+/* The share of the owner, or one that is not used; NULL: all are used by others. */
+static share *share_of(mongo_cursors *t, uint64_t owner) {
+    share *unused = NULL;
+    for (size_t i = 0; i < SHARES; i++) {
+        share *s = &t->shares[i];
+        if (s->n && s->owner == owner) {
+            return s;
+        }
+        unused = s->n ? unused : s;
+    }
+    return unused;
 }
 
 /* With the lock. Returns the cursor to free, if it is there. */
 static mongo_cursor *remove_link(mongo_cursors *t, link_of *l) {
     mongo_cursor *c = l->cursor;
+    share *s = share_of(t, l->owner);
     t->held -= l->held;
+    s->held -= l->held;
+    s->n--;
     HASH_DEL(t->links, l);
     free(l);
     return c;
 }
 
-void mongo_cursors_free(mongo_cursors *t) {
+void mongo_cursors_clear(mongo_cursors *t) {
     link_of *l, *next;
     HASH_ITER(hh, t->links, l, next) {
         mongo_cursor *c = remove_link(t, l);
@@ -77,6 +105,10 @@ void mongo_cursors_free(mongo_cursors *t) {
             mongo_cursor_free(c);
         }
     }
+}
+
+void mongo_cursors_free(mongo_cursors *t) {
+    mongo_cursors_clear(t);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -104,8 +136,11 @@ static size_t memory_of(const mongo_cursor *c) {
 err mongo_cursors_add(mongo_cursors *t, mongo_cursor *c, int64_t now_us) {
     size_t held = memory_of(c);
     pthread_mutex_lock(&t->lock);
-    bool full = HASH_COUNT(t->links) >= MONGO_CURSORS_MAX || t->held + held > MONGO_CURSORS_HELD_MAX;
+    share *s = share_of(t, c->owner);
+    bool full = HASH_COUNT(t->links) >= MONGO_CURSORS_MAX || t->held + held > MONGO_CURSORS_HELD_MAX || !s ||
+                s->n >= MONGO_CURSORS_MAX / 2 || (s->n && s->held + held > MONGO_CURSORS_HELD_MAX / 2);
     if (!full) {
+        *s = (share){c->owner, s->n + 1, (s->n ? s->held : 0) + held};
         link_of *l = mem_zero(sizeof *l);
         *l = (link_of){.id = random_id(t), .owner = c->owner, .cursor = c, .no_timeout = c->no_timeout, .held = held, .used_us = now_us};
         c->id = l->id;
@@ -183,10 +218,10 @@ void mongo_cursors_tick(mongo_cursors *t, int64_t now_us) {
     mongo_cursor *dead[AT_ONCE];
     size_t n = 0;
     link_of *l, *next;
-    int64_t before = now_us - (int64_t)MONGO_CURSOR_IDLE_S * 1000000;
     pthread_mutex_lock(&t->lock);
     HASH_ITER(hh, t->links, l, next) {
-        if (n < AT_ONCE && l->cursor && !l->no_timeout && l->used_us < before) {
+        int64_t idle_s = (now_us - l->used_us) / 1000000;
+        if (n < AT_ONCE && l->cursor && idle_s >= (l->no_timeout ? MONGO_CURSOR_IDLE_LONG_S : MONGO_CURSOR_IDLE_S)) {
             dead[n++] = remove_link(t, l);
         }
     }

@@ -1,8 +1,9 @@
 /* cursors.h — open cursors: what getMore continues. Shared by all loops.
  *
  * A request takes a cursor out of the table while it works with it, so a cursor is used by one request at a time; a kill meanwhile frees it
- * when it is given back. Cursors that nobody has used for ten minutes are closed. Their number and the memory that they hold are
- * bounded. Ids are random: nobody guesses another's. Any thread. */
+ * when it is given back. Cursors that nobody has used for ten minutes are closed; with noCursorTimeout, for half an hour, as long as a
+ * session lasts. Their number and the memory that they hold are bounded, for all clients of one key by half of that: so a flood of cursors
+ * with one key leaves room for the others. Ids are random: nobody guesses another's. Any thread. */
 #pragma once
 
 #include "api/mongo/find.h"
@@ -14,6 +15,7 @@ struct mongo_cursor {
     int64_t id;     /* 0: not in the table */
     uint64_t owner; /* serial of the key that its client has used: others may not use it */
     slice ns;       /* "database.collection" */
+    budget memory;  /* counts everything below */
     arena arena;    /* everything that the find refers to */
 
     container *container; /* a reference; NULL: all results are in `held` */
@@ -33,15 +35,20 @@ struct mongo_cursor {
 enum {
     MONGO_CURSORS_MAX = 10000,
     MONGO_CURSOR_IDLE_S = 600,
+    MONGO_CURSOR_IDLE_LONG_S = 1800,
+    MONGO_CURSOR_MEMORY_OWN =
+        64 * 1024, /* more than this is drawn from the pool of requests, so that many small cursors do not use it up */
 };
 #define MONGO_CURSORS_HELD_MAX ((size_t)512 << 20)
+#define MONGO_CURSOR_MEMORY_MAX ((size_t)256 << 20) /* of one cursor */
 
 mongo_cursors *mongo_cursors_new(void);
+void mongo_cursors_clear(mongo_cursors *t); /* while no request is served */
 void mongo_cursors_free(mongo_cursors *t);
 void mongo_cursors_tick(mongo_cursors *t, int64_t now_us); /* closes idle cursors */
 size_t mongo_cursors_open(mongo_cursors *t);               /* number of open cursors */
 
-mongo_cursor *mongo_cursor_new(slice ns, uint64_t owner);
+mongo_cursor *mongo_cursor_new(slice ns, uint64_t owner, budget_pool *pool);
 void mongo_cursor_free(mongo_cursor *c);
 
 /* Gives the cursor an id and keeps it. E_BUSY_MEMORY: too many are open; the caller still has the cursor. */

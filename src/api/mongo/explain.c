@@ -2,6 +2,7 @@
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/mongo_int.h"
 #include "api/mongo/plan.h"
+#include "api/mongo/work.h"
 
 typedef struct explanation {
     slice filter;
@@ -126,25 +127,31 @@ static err read_command(mongo_request *q, explanation *x) {
                       first.key.p);
 }
 
-err mongo_explain(mongo_request *q) {
-    explanation *x = q->state = arena_new(q->frame->arena, explanation);
+static err plan(mongo_request *q) {
+    explanation *x = q->state;
     mongo_scope scope;
     const mql_match *match = NULL;
     item_key key;
     bool alone;
-    TRY(read_command(q, x));
-    TRY(mongo_find_collection(q));
     x->find = (mongo_find){.filter = x->filter, .now_ms = q->now_ms, .limit = UINT64_MAX};
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
     if (x->filter.n) {
         TRY(mql_match_parse(&scope.scope, x->filter, &match));
     }
+    x->by_key = q->container && x->filter.n && mongo_plan_point(&q->op, q->container, x->filter, &key, &alone);
+    return q->container ? mongo_plan(&q->op, q->container, match, &x->find) : OK;
+}
+
+static void run(mongo_request *q, err code) {
+    const explanation *x = q->state;
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
     if (!q->container) {
         answer(q, NULL);
-        return OK;
+        return;
     }
-    x->by_key = x->filter.n && mongo_plan_point(&q->op, q->container, x->filter, &key, &alone);
-    TRY(mongo_plan(&q->op, q->container, match, &x->find));
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, found);
     q->call.find.find.where = x->find.where;
     if (x->find.one_partition) {
@@ -154,5 +161,12 @@ err mongo_explain(mongo_request *q) {
     q->call.find.sink = count_one;
     q->call.find.context = q;
     call_find_submit(&q->call.find);
+}
+
+err mongo_explain(mongo_request *q) {
+    explanation *x = q->state = arena_new(q->frame->arena, explanation);
+    TRY(read_command(q, x));
+    TRY(mongo_find_collection(q));
+    mongo_work(q, q->large, plan, run);
     return OK;
 }

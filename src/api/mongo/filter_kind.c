@@ -19,7 +19,8 @@ mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps) {
 err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scope *s) {
     doc_walk w;
     doc_element e;
-    enum { VARIABLES_MAX = 64 };
+    enum { VARIABLES_MAX = 64, STEPS_MAX = 50000 }; /* of all variables together: loops evaluate them */
+    uint64_t steps = STEPS_MAX;
     *s = (mongo_scope){.scope = mql_scope_of(o, service), .now_ms = now_ms};
     if (!let.n) {
         return OK;
@@ -30,12 +31,17 @@ err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scop
         mql_scope bare = mql_scope_of(o, service);
         size_t slot;
         TRY(mql_expression_parse(&bare, mql_of(&e), &x));
-        mql_run r = mongo_run_of(o, o->arena, &(mongo_scope){.scope = bare, .now_ms = now_ms}, LIMIT_EDIT_STEPS_MAX);
+        mql_run r = mongo_run_of(o, o->arena, &(mongo_scope){.scope = bare, .now_ms = now_ms}, steps);
         TRY(mql_scope_declare(&s->scope, e.key, &slot));
         if (slot >= VARIABLES_MAX) {
             return op_fail_as(o, E_BAD_REQUEST, CODE_BAD_VALUE, "'let' has more than %d variables", VARIABLES_MAX);
         }
-        TRY(mql_evaluate(&r, x, &s->variables[slot]));
+        err code = mql_evaluate(&r, x, &s->variables[slot]);
+        if (code == E_QUERY_TOO_LONG) {
+            return op_fail_as(o, E_BAD_REQUEST, CODE_MAX_TIME_EXPIRED, "The variables of 'let' take too long to evaluate.");
+        }
+        TRY(code);
+        steps = r.steps;
         s->variables_n = slot + 1;
     }
     return OK;

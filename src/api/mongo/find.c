@@ -5,6 +5,7 @@
 #include "api/mongo/plan.h"
 #include "api/mongo/scan.h"
 #include "api/mongo/sorter.h"
+#include "api/mongo/work.h"
 
 enum { SORT_STEPS = 1000000 };
 
@@ -32,6 +33,9 @@ typedef struct find_ask {
     mongo_find find;
     int64_t batch_size;
     bool single, no_timeout;
+    item_key key;      /* if it is a find by key … */
+    bool by_key_alone; /* … which says everything that the filter says */
+    item_found found;
 } find_ask;
 
 static err read_numbers(mongo_request *q, find_ask *a) {
@@ -107,7 +111,7 @@ static void read_page(mongo_request *q) {
     q->call.find.bytes_max = MONGO_BATCH_BYTES;
     q->call.find.sink = take_found;
     q->call.find.context = q;
-    q->call.find.again = find_again;
+    q->call.find.again = b->computes ? NULL : find_again;
     call_find_submit(&q->call.find);
 }
 
@@ -214,14 +218,15 @@ static err start_sort(mongo_request *q, const mongo_find *f) {
     return OK;
 }
 
-/* ---- find ---- */
+/* ---- cursors ---- */
 
 static slice kept(arena *a, slice s) {
     return s.n ? arena_copy(a, s) : SLICE_EMPTY;
 }
 
 static mongo_cursor *make_cursor(mongo_request *q, const find_ask *a) {
-    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial);
+    mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial,
+                                       net_loop_memory(q->frame->client.loop));
     mongo_find *f = &c->find;
     *f = a->find;
     f->filter = kept(&c->arena, f->filter);
@@ -237,42 +242,65 @@ static mongo_cursor *make_cursor(mongo_request *q, const find_ask *a) {
     return c;
 }
 
-/* A document by its key: the shortest way. */
-static void was_read(call *c) {
-    mongo_request *q = (mongo_request *)c;
+/* ---- a document by its key: the shortest way ---- */
+
+/* Tests and shows the document. */
+static err show_point(mongo_request *q) {
+    const find_ask *a = q->state;
     mongo_batch *b = batch_of(q);
-    err code = c->code == E_NOT_FOUND ? OK : c->code;
-    bool matches = c->code == OK;
-    b->cursor->ended = true;
-    if (matches && q->match) {
-        mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, SORT_STEPS);
-        r.root = mql_document(q->call.read.found.body);
-        code = mql_matches(&r, q->match, &matches, NULL);
+    bool matches = true;
+    mongo_batch_clear(b);
+    b->steps = q->steps;
+    if (q->match) {
+        mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, q->steps);
+        r.root = mql_document(a->found.body);
+        TRY(mql_matches(&r, q->match, &matches, NULL));
     }
-    if (code == OK && matches) {
-        mongo_batch_add(q, b, q->call.read.found.body);
+    if (matches) {
+        mongo_batch_add(q, b, a->found.body);
     }
-    if (c->code == OK) {
-        call_read_give(&q->call.read);
-    }
-    q->op.detail_n = c->code == E_NOT_FOUND ? 0 : q->op.detail_n;
+    return b->failed;
+}
+
+static void point_shown(mongo_request *q, err code) {
+    item_give(&((find_ask *)q->state)->found);
     mongo_batch_answer(q, code);
 }
 
-static err start_point(mongo_request *q, const find_ask *a, const item_key *key, bool alone) {
+static void was_read(call *c) {
+    mongo_request *q = (mongo_request *)c;
+    batch_of(q)->cursor->ended = true;
+    if (c->code == OK) {
+        ((find_ask *)q->state)->found = q->call.read.found;
+        mongo_work(q, false, show_point, point_shown);
+        return;
+    }
+    q->op.detail_n = c->code == E_NOT_FOUND ? 0 : q->op.detail_n;
+    mongo_batch_answer(q, c->code == E_NOT_FOUND ? OK : c->code);
+}
+
+static err prepare_point(mongo_request *q) {
+    const find_ask *a = q->state;
     mongo_batch *b;
     TRY(mongo_batch_begin(q, make_cursor(q, a), -1, &b));
     b->single = true;
-    if (!alone) {
-        TRY(mql_match_parse(&b->scope.scope, a->find.filter, &q->match));
-    }
-    call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read);
-    q->call.read.key = *key;
-    call_read_submit(&q->call.read);
-    return OK;
+    return a->by_key_alone ? OK : mql_match_parse(&b->scope.scope, a->find.filter, &q->match);
 }
 
-static err plan(mongo_request *q, find_ask *a) {
+static void read_point(mongo_request *q, err code) {
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read);
+    q->call.read.key = ((find_ask *)q->state)->key;
+    call_read_submit(&q->call.read);
+}
+
+/* ---- find ---- */
+
+static err plan(mongo_request *q) {
+    find_ask *a = q->state;
     mongo_scope scope;
     const mql_match *match = NULL;
     mongo_find *f = &a->find;
@@ -283,28 +311,41 @@ static err plan(mongo_request *q, find_ask *a) {
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }
 
-err mongo_find_documents(mongo_request *q) {
-    find_ask a;
-    item_key key;
-    bool alone;
+static err prepare_find(mongo_request *q) {
+    const find_ask *a = q->state;
     mongo_batch *b;
-    TRY(read_ask(q, &a));
-    TRY(mongo_find_collection(q));
-    if (q->container && !q->transaction && a.find.filter.n && !a.find.skip &&
-        mongo_plan_point(&q->op, q->container, a.find.filter, &key, &alone)) {
-        return start_point(q, &a, &key, alone);
+    TRY(plan(q));
+    if (q->container) {
+        TRY(mongo_batch_begin(q, make_cursor(q, a), a->batch_size, &b));
+        b->single = a->single;
     }
-    TRY(plan(q, &a));
-    if (!q->container) {
+    return OK;
+}
+
+static void run_find(mongo_request *q, err code) {
+    const mongo_find *f = &((find_ask *)q->state)->find;
+    bool sorts = q->transaction || (f->sort.n && !is_natural(f->sort));
+    code = code == OK && q->container && sorts ? start_sort(q, f) : code;
+    if (code != OK) {
+        mongo_fail(q, code);
+    } else if (!q->container) {
         mongo_answer_empty(q, mongo_namespace(q->frame->arena, q->database, q->collection));
-        return OK;
+    } else if (!sorts) {
+        read_page(q);
     }
-    TRY(mongo_batch_begin(q, make_cursor(q, &a), a.batch_size, &b));
-    b->single = a.single;
-    if (q->transaction || (a.find.sort.n && !is_natural(a.find.sort))) {
-        return start_sort(q, &a.find);
+}
+
+err mongo_find_documents(mongo_request *q) {
+    find_ask *a = q->state = arena_new(q->frame->arena, find_ask);
+    TRY(read_ask(q, a));
+    TRY(mongo_find_collection(q));
+    bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip &&
+                  mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);
+    if (by_key) {
+        mongo_work(q, q->large, prepare_point, read_point);
+    } else {
+        mongo_work(q, q->large, prepare_find, run_find);
     }
-    read_page(q);
     return OK;
 }
 
@@ -341,10 +382,42 @@ static err renew_container(mongo_request *q, mongo_cursor *c) {
     return OK;
 }
 
+typedef struct more_ask {
+    mongo_cursor *cursor;
+    int64_t batch_size;
+} more_ask;
+
+static err prepare_more(mongo_request *q) {
+    const more_ask *a = q->state;
+    mongo_batch *b;
+    return mongo_batch_begin(q, a->cursor, a->batch_size, &b);
+}
+
+static void run_more(mongo_request *q, err code) {
+    mongo_cursor *c = ((more_ask *)q->state)->cursor;
+    if (!q->batch) { /* no worker has prepared it */
+        mongo_cursors_give(q->front->cursors, c, q->started_us);
+        mongo_fail(q, code);
+        return;
+    }
+    code = code != OK || c->stream ? code : renew_container(q, c);
+    if (code != OK) {
+        mongo_fail(q, code);
+    } else if (c->stream) {
+        mongo_stream_continue(q);
+    } else if (c->aggregation) {
+        mongo_aggregation_continue(q);
+    } else if (c->ended || c->held_at < c->held.n) {
+        mongo_batch_add_held(q, batch_of(q));
+        mongo_batch_answer(q, OK);
+    } else {
+        read_page(q);
+    }
+}
+
 err mongo_get_more(mongo_request *q) {
     int64_t id = 0, batch_size = -1;
     mongo_cursor *c;
-    mongo_batch *b;
     slice collection;
     TRY(mongo_arg_count(q, "getMore", &id));
     TRY(mongo_arg_count(q, "batchSize", &batch_size));
@@ -356,22 +429,9 @@ err mongo_get_more(mongo_request *q) {
         mongo_cursors_give(q->front->cursors, c, q->started_us);
         return E_FORBIDDEN;
     }
-    TRY(mongo_batch_begin(q, c, batch_size > 0 ? batch_size : -1, &b));
-    if (c->stream) {
-        mongo_stream_continue(q);
-        return OK;
-    }
-    TRY(renew_container(q, c));
-    if (c->aggregation) {
-        mongo_aggregation_continue(q);
-        return OK;
-    }
-    if (c->ended || c->held_at < c->held.n) {
-        mongo_batch_add_held(q, b);
-        mongo_batch_answer(q, OK);
-        return OK;
-    }
-    read_page(q);
+    more_ask *a = q->state = arena_new(q->frame->arena, more_ask);
+    *a = (more_ask){.cursor = c, .batch_size = batch_size > 0 ? batch_size : -1};
+    mongo_work(q, c->find.filter.n + c->find.projection.n > MONGO_LARGE_BYTES, prepare_more, run_more);
     return OK;
 }
 

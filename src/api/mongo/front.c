@@ -7,10 +7,10 @@
 #include "api/mongo/retry.h"
 #include "api/mongo/transaction.h"
 #include "api/mongo/update_kind.h"
+#include "api/mongo/work.h"
 #include "base/memory.h"
 
 enum {
-    LARGE_BYTES = 64 * 1024, /* a larger message is decoded by a worker, so that it does not block other clients of the loop */
     UNTRUSTED_FRAME_BYTES = 64 * 1024,
     IN_FLIGHT = 32,
     IDLE_MS = 30 * 60 * 1000, /* pools of drivers keep connections for long */
@@ -143,8 +143,17 @@ static void decode_on_worker(call *c) {
     c->code = wire_read(&q->op, q->frame->frame, expanded_max(q), &q->message);
 }
 
+static size_t bytes_of(const wire_message *m) {
+    size_t n = m->body.n;
+    for (size_t i = 0; i < m->sequences_n; i++) {
+        n += m->sequences[i].documents.n;
+    }
+    return n;
+}
+
 static void go_on(mongo_request *q, err code) {
     if (code == OK) {
+        q->large = bytes_of(&q->message) > MONGO_LARGE_BYTES;
         dispatch(q);
         return;
     }
@@ -158,7 +167,7 @@ static void decoded(call *c) {
 
 static void handle(frames_request *frame) {
     mongo_request *q = make_request(frame);
-    if (frame->frame.n <= LARGE_BYTES && wire_opcode_of(frame->frame) != WIRE_COMPRESSED) {
+    if (frame->frame.n <= MONGO_LARGE_BYTES && wire_opcode_of(frame->frame) != WIRE_COMPRESSED) {
         go_on(q, wire_read(&q->op, frame->frame, 0, &q->message));
         return;
     }
@@ -221,6 +230,7 @@ mongo_front *mongo_open(const mongo_options *options) {
     front->frames.context = front;
     random_seed_system(&random);
     random_bytes(&random, front->process_id, sizeof front->process_id);
+    atomic_init(&front->object_ids, random_u64(&random));
     mongo_commands_check();
     mongo_filter_register();
     mongo_update_register();
@@ -234,6 +244,10 @@ const frames_front *mongo_frames(const mongo_front *front) {
 void mongo_tick(mongo_front *front) {
     mongo_cursors_tick(front->cursors, clock_monotonic_us(&clock_system));
     mongo_sessions_tick(front->sessions, clock_monotonic_us(&clock_system));
+}
+
+void mongo_stop(mongo_front *front) {
+    mongo_cursors_clear(front->cursors);
 }
 
 void mongo_close(mongo_front *front) {

@@ -4,6 +4,7 @@
 #include "api/mongo/retry.h"
 #include "api/mongo/transaction.h"
 #include "api/mongo/update_kind.h"
+#include "api/mongo/work.h"
 #include "api/mongo/writes.h"
 
 enum { CHUNK_DOCUMENTS = 256, CHUNK_BYTES = 4 * 1024 * 1024, DOCUMENTS_MAX = 100000 };
@@ -46,7 +47,7 @@ static err prepare(mongo_request *q, slice document, item_op *o) {
     o->receipt = mongo_receipt_of(q, x->index, ITEM_IMAGE_NONE);
     TRY(mongo_prepare_document(q, &o->op, document, &o->body));
     TRY(mongo_key_of(&o->op, q->container, o->body, &unused));
-    TRY(mongo_validate(&o->op, q->frame->arena, x->validator, o->body));
+    TRY(mongo_validate(&o->op, q->frame->arena, x->validator, o->body, &q->steps));
     return item_check_body(&o->op, q->container, NULL, o);
 }
 
@@ -80,12 +81,13 @@ static void chunk_decided(call *c) {
 }
 
 /* Fills the chunk with documents that can be inserted. In an ordered insert, a document that cannot be ends it. */
-static void fill_chunk(mongo_request *q) {
+static err fill_chunk(mongo_request *q) {
     insertion *x = insertion_of(q);
     size_t bytes = 0;
     slice document;
-    x->n = 0;
     while (!x->ended && x->n < CHUNK_DOCUMENTS && bytes < CHUNK_BYTES) {
+        TRY(op_check(&q->op));
+        q->steps = LIMIT_EDIT_STEPS_MAX; /* of the validator */
         if (!mongo_list_next(&x->list, &document)) {
             x->ended = true;
             break;
@@ -107,23 +109,30 @@ static void fill_chunk(mongo_request *q) {
     if (!x->n) {
         note_refused(q);
     }
+    return OK;
+}
+
+static void commit_chunk(mongo_request *q, err code) {
+    insertion *x = insertion_of(q);
+    if (code == OK && x->n) {
+        mongo_commit(q, x->ops, x->n, x->ordered, chunk_decided);
+        return;
+    }
+    code = code != OK ? code : x->done(q);
+    if (code != OK) {
+        buf_free(&x->errors.out);
+        mongo_fail(q, code);
+    }
 }
 
 static void next_chunk(mongo_request *q) {
     insertion *x = insertion_of(q);
-    if (!x->ended && !(x->ordered && x->errors.n)) {
-        fill_chunk(q);
+    x->n = 0;
+    if (x->ended || (x->ordered && x->errors.n)) {
+        commit_chunk(q, OK);
     } else {
-        x->n = 0;
+        mongo_work(q, q->large || x->validator, fill_chunk, commit_chunk);
     }
-    if (!x->n) {
-        err code = x->done(q);
-        if (code != OK) {
-            mongo_fail(q, code);
-        }
-        return;
-    }
-    mongo_commit(q, x->ops, x->n, x->ordered, chunk_decided);
 }
 
 /* ---- the command ---- */
@@ -135,7 +144,7 @@ static err start(mongo_request *q) {
     if (!bypass) {
         TRY(mongo_validator_read(&q->op, q->container, &x->validator));
     }
-    x->errors.out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+    x->errors = mongo_write_errors_new();
     next_chunk(q);
     return OK;
 }

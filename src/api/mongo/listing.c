@@ -1,37 +1,67 @@
 /* listCollections, listDatabases, collStats, dbStats. */
 #include "api/mongo/batch.h"
 #include "api/mongo/memo.h"
+#include "api/mongo/work.h"
 #include "item/range_info.h"
 
-enum { FILTER_STEPS = 1000000 };
+enum { LIST_BYTES_MAX = 64 << 20 };
 
+/* A list is made and filtered as one piece of work; nothing is evaluated while the account's tables are visited. */
 typedef struct listing {
     mongo_request *q;
     buf out; /* documents, one after the other */
     bool names_only;
-    mongo_scope scope;
-    const mql_match *match; /* NULL: all */
-    err code;
+    slice filter; /* empty: all */
 } listing;
 
-static err begin(mongo_request *q, listing *l) {
-    slice filter;
-    *l = (listing){.q = q, .out = buf_init(BUF_NO_LIMIT)};
-    TRY(mongo_arg_bool(q, "nameOnly", &l->names_only));
-    TRY(mongo_arg_document(q, "filter", &filter));
-    TRY(mongo_scope_begin(&q->op, false, SLICE_EMPTY, q->now_ms, &l->scope));
-    return filter.n > 5 ? mql_match_parse(&l->scope.scope, filter, &l->match) : OK;
+static void free_listing(mongo_request *q) {
+    buf_free(&((listing *)q->state)->out);
 }
 
-/* Removes the document that was added last if the filter does not want it. */
-static void filter_last(listing *l, size_t start) {
-    bool matches = true;
-    if (l->match && l->code == OK) {
-        mql_run r = mongo_run_of(&l->q->op, l->q->frame->arena, &l->scope, FILTER_STEPS);
-        r.root = mql_document(slice_of(l->out.p + start, l->out.n - start));
-        l->code = mql_matches(&r, l->match, &matches, NULL);
+static err begin(mongo_request *q, listing **listing_out) {
+    listing *l = *listing_out = q->state = arena_new(q->frame->arena, listing);
+    *l = (listing){.q = q, .out = buf_init(LIST_BYTES_MAX)};
+    q->clean = free_listing;
+    TRY(mongo_arg_bool(q, "nameOnly", &l->names_only));
+    TRY(mongo_arg_document(q, "filter", &l->filter));
+    l->filter = l->filter.n > 5 ? l->filter : SLICE_EMPTY;
+    return OK;
+}
+
+static err keep_matching(listing *l, const mongo_scope *scope, const mql_match *match, buf *kept) {
+    mongo_request *q = l->q;
+    slice rest = buf_view(&l->out), document;
+    arena row = arena_init_counted(q->op.budget);
+    mql_run r = mongo_run_of(&q->op, &row, scope, q->steps);
+    err code = OK;
+    while (code == OK && wire_next(&rest, &document)) {
+        bool matches = false;
+        r.root = mql_document(document);
+        code = mql_matches(&r, match, &matches, NULL);
+        buf_add_slice(kept, matches ? document : SLICE_EMPTY);
+        code = code != OK ? code : op_check(&q->op);
     }
-    l->out.n = matches ? l->out.n : start;
+    arena_free(&row);
+    return code;
+}
+
+/* Removes the documents that the filter does not want. */
+static err filter_list(listing *l) {
+    mongo_scope scope;
+    const mql_match *match;
+    if (!buf_ok(&l->out)) {
+        return E_MEMORY;
+    }
+    if (!l->filter.n) {
+        return OK;
+    }
+    TRY(mongo_scope_begin(&l->q->op, false, SLICE_EMPTY, l->q->now_ms, &scope));
+    TRY(mql_match_parse(&scope.scope, l->filter, &match));
+    buf kept = buf_init(LIST_BYTES_MAX);
+    err code = keep_matching(l, &scope, match, &kept);
+    buf_free(&l->out);
+    l->out = kept;
+    return code;
 }
 
 /* ---- collections ---- */
@@ -52,7 +82,6 @@ static void add_info(mql_builder *b, const mongo_memo *memo) {
 
 static bool add_collection(void *context, const container *c) {
     listing *l = context;
-    size_t start = l->out.n;
     mongo_memo memo = mongo_memo_of(c);
     mql_builder b = mql_build(&l->out);
     mongo_add_text(&b, "name", c->id);
@@ -68,24 +97,33 @@ static bool add_collection(void *context, const container *c) {
         add_info(&b, &memo);
     }
     mql_built(&b);
-    filter_last(l, start);
-    return l->code == OK;
+    return buf_ok(&l->out);
+}
+
+static err list_collections(mongo_request *q) {
+    listing *l = q->state;
+    database *d;
+    buf_clear(&l->out);
+    if (account_database(q->front->core.account, q->database, false, &d) == OK) {
+        account_each_container(q->front->core.account, d, 0, add_collection, l);
+        database_give(d);
+    }
+    return filter_list(l);
+}
+
+static void answer_collections(mongo_request *q, err code) {
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    slice ns = mongo_namespace(q->frame->arena, q->database, SLICE_LIT("$cmd.listCollections"));
+    mongo_answer_list(q, ns, &((listing *)q->state)->out);
 }
 
 err mongo_list_collections(mongo_request *q) {
-    listing l;
-    database *d;
+    listing *l;
     TRY(begin(q, &l));
-    if (account_database(q->front->core.account, q->database, false, &d) == OK) {
-        account_each_container(q->front->core.account, d, 0, add_collection, &l);
-        database_give(d);
-    }
-    q->op.detail_n = l.code == OK ? 0 : q->op.detail_n;
-    if (l.code != OK) {
-        buf_free(&l.out);
-        return l.code;
-    }
-    mongo_answer_list(q, mongo_namespace(q->frame->arena, q->database, SLICE_LIT("$cmd.listCollections")), &l.out);
+    mongo_work(q, l->filter.n > 0, list_collections, answer_collections);
     return OK;
 }
 
@@ -134,11 +172,10 @@ static bool usage_of(mongo_request *q, slice name, range_usage *usage_out) {
     return true;
 }
 
-static int64_t add_database(listing *l, slice name) {
+static void add_database(listing *l, slice name) {
     range_usage usage;
-    size_t start = l->out.n;
     if (!usage_of(l->q, name, &usage)) {
-        return 0;
+        return;
     }
     mql_builder b = mql_build(&l->out);
     mongo_add_text(&b, "name", name);
@@ -147,36 +184,52 @@ static int64_t add_database(listing *l, slice name) {
         mongo_add_bool(&b, "empty", usage.items == 0);
     }
     mql_built(&b);
-    filter_last(l, start);
-    return l->out.n > start ? (int64_t)(usage.bytes + usage.index_bytes) : 0;
 }
 
-err mongo_list_databases(mongo_request *q) {
-    listing l;
+static err list_databases(mongo_request *q) {
+    listing *l = q->state;
     names all = {.q = q};
-    int64_t total = 0;
-    TRY(begin(q, &l));
+    buf_clear(&l->out);
     account_each_database(q->front->core.account, 0, collect_name, &all);
-    for (size_t i = 0; i < all.n && l.code == OK; i++) {
-        total += add_database(&l, all.list[i]);
+    for (size_t i = 0; i < all.n; i++) {
+        add_database(l, all.list[i]);
     }
-    if (l.code != OK) {
-        buf_free(&l.out);
-        return l.code;
-    }
-    mql_builder *b = mongo_answer(q);
-    slice rest = buf_view(&l.out), document;
-    mongo_open_array(b, "databases");
+    return filter_list(l);
+}
+
+/* The documents as an array; returns the sum of their members `sizeOnDisk`. */
+static int64_t add_list(mql_builder *b, const char *name, const listing *l) {
+    slice rest = buf_view(&l->out), document;
+    int64_t total = 0;
+    mongo_open_array(b, name);
     while (wire_next(&rest, &document)) {
+        mql_value size = mongo_member(document, "sizeOnDisk");
         mql_add_next(b, mql_document(document));
+        total += size.type == BSON_TYPE_INT64 ? doc_load_i64(size.bytes.p) : 0;
     }
     mql_close(b);
-    if (!l.names_only) {
+    return total;
+}
+
+static void answer_databases(mongo_request *q, err code) {
+    const listing *l = q->state;
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    mql_builder *b = mongo_answer(q);
+    int64_t total = add_list(b, "databases", l);
+    if (!l->names_only) {
         mongo_add_long(b, "totalSize", total);
         mongo_add_long(b, "totalSizeMb", total >> 20);
     }
-    buf_free(&l.out);
     mongo_end(q);
+}
+
+err mongo_list_databases(mongo_request *q) {
+    listing *l;
+    TRY(begin(q, &l));
+    mongo_work(q, l->filter.n > 0, list_databases, answer_databases);
     return OK;
 }
 
@@ -265,7 +318,6 @@ static bool add_build(void *context, const container *c) {
     if (done >= 100) {
         return true;
     }
-    size_t start = l->out.n;
     mql_builder b = mql_build(&l->out);
     mongo_add_text(&b, "op", SLICE_LIT("command"));
     mongo_add_text(&b, "ns", mongo_namespace(l->q->frame->arena, c->database_id, c->id));
@@ -280,12 +332,11 @@ static bool add_build(void *context, const container *c) {
     mongo_add_int(&b, "total", 100);
     mql_close(&b);
     mql_built(&b);
-    filter_last(l, start);
-    return l->code == OK;
+    return buf_ok(&l->out);
 }
 
 /* Members of the command besides its own are conditions: {currentOp: 1, "command.createIndexes": "c"}. */
-static err read_conditions(mongo_request *q, listing *l) {
+static slice conditions_of(mongo_request *q) {
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);
     doc_walk w;
@@ -296,35 +347,38 @@ static err read_conditions(mongo_request *q, listing *l) {
             mql_add_element(&b, &e);
         }
     }
-    slice filter = mongo_built_copy(q->frame->arena, &b, &out);
-    return filter.n > 5 ? mql_match_parse(&l->scope.scope, filter, &l->match) : OK;
+    return mongo_built_copy(q->frame->arena, &b, &out);
 }
 
-err mongo_current_op(mongo_request *q) {
-    listing l;
+static err list_builds(mongo_request *q) {
+    listing *l = q->state;
     names all = {.q = q};
     database *d;
-    TRY(begin(q, &l));
-    TRY(read_conditions(q, &l));
+    buf_clear(&l->out);
     account_each_database(q->front->core.account, 0, collect_name, &all);
     for (size_t i = 0; i < all.n; i++) {
         if (account_database(q->front->core.account, all.list[i], false, &d) == OK) {
-            account_each_container(q->front->core.account, d, 0, add_build, &l);
+            account_each_container(q->front->core.account, d, 0, add_build, l);
             database_give(d);
         }
     }
-    if (l.code != OK) {
-        buf_free(&l.out);
-        return l.code;
+    return filter_list(l);
+}
+
+static void answer_builds(mongo_request *q, err code) {
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
     }
-    mql_builder *b = mongo_answer(q);
-    slice rest = buf_view(&l.out), document;
-    mongo_open_array(b, "inprog");
-    while (wire_next(&rest, &document)) {
-        mql_add_next(b, mql_document(document));
-    }
-    mql_close(b);
-    buf_free(&l.out);
+    add_list(mongo_answer(q), "inprog", q->state);
     mongo_end(q);
+}
+
+err mongo_current_op(mongo_request *q) {
+    listing *l;
+    TRY(begin(q, &l));
+    l->filter = conditions_of(q);
+    l->filter = l->filter.n > 5 ? l->filter : SLICE_EMPTY;
+    mongo_work(q, l->filter.n > 0, list_builds, answer_builds);
     return OK;
 }

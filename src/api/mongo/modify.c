@@ -1,32 +1,33 @@
 /* findAndModify: one document is found, changed or deleted, and returned as it was before or is now. */
 #include "api/mongo/collections.h"
 #include "api/mongo/filter_kind.h"
+#include "api/mongo/work.h"
 #include "api/mongo/writes.h"
 #include "mql/project.h"
-
-enum { PROJECT_STEPS = 10000000 };
 
 typedef struct modification {
     mongo_writes writes; /* first: q->state is both */
     mongo_statement statement;
     slice fields;
     bool removes, wants_new;
+    slice shown; /* the document of the reply; empty: none */
 } modification;
 
-static err shown(mongo_request *q, const modification *m, slice document, slice *shown_out) {
+static err show(mongo_request *q) {
+    modification *m = q->state;
     mongo_scope scope;
     const mql_match *match;
     const mql_project *project;
-    *shown_out = document;
+    slice document = m->shown = m->removes || !m->wants_new ? m->writes.before : m->writes.after;
     if (!document.n || m->fields.n <= 5) {
         return OK;
     }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, m->statement.variables, q->now_ms, &scope));
     TRY(mql_match_parse(&scope.scope, m->statement.filter, &match));
     TRY(mql_project_parse(&scope.scope, m->fields, MQL_PROJECT_FIND, match, &project));
-    mql_run r = mongo_run_of(&q->op, q->frame->arena, &scope, PROJECT_STEPS);
+    mql_run r = mongo_run_of(&q->op, q->frame->arena, &scope, q->steps);
     r.root = mql_document(document);
-    return mql_project_apply(&r, project, shown_out);
+    return mql_project_apply(&r, project, &m->shown);
 }
 
 static void add_last_error(const modification *m, mql_builder *b) {
@@ -42,18 +43,25 @@ static void add_last_error(const modification *m, mql_builder *b) {
     mql_close(b);
 }
 
+static void answer_shown(mongo_request *q, err code) {
+    const modification *m = q->state;
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    mql_builder *b = mongo_answer(q);
+    add_last_error(m, b);
+    mql_add(b, SLICE_LIT("value"), m->shown.n ? mql_document(m->shown) : mql_null());
+    mongo_end(q);
+}
+
 static err answer(mongo_request *q) {
     modification *m = q->state;
-    slice value = m->removes || !m->wants_new ? m->writes.before : m->writes.after;
     if (m->writes.errors.n) {
         return mongo_first_error(q, &m->writes.errors);
     }
-    TRY(shown(q, m, value, &value));
     buf_free(&m->writes.errors.out);
-    mql_builder *b = mongo_answer(q);
-    add_last_error(m, b);
-    mql_add(b, SLICE_LIT("value"), value.n ? mql_document(value) : mql_null());
-    mongo_end(q);
+    mongo_work(q, q->large, show, answer_shown);
     return OK;
 }
 
@@ -97,7 +105,6 @@ err mongo_find_and_modify(mongo_request *q) {
         return start(q);
     }
     if (!m->statement.upsert) {
-        m->writes.errors.out = buf_init(BUF_NO_LIMIT);
         return answer(q);
     }
     mongo_creation *c = arena_new(q->frame->arena, mongo_creation);

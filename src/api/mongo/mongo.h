@@ -32,4 +32,5 @@ typedef struct mongo_options {
 mongo_front *mongo_open(const mongo_options *options);
 const frames_front *mongo_frames(const mongo_front *front); /* pass this to net_listen_frames */
 void mongo_tick(mongo_front *front);                        /* closes idle cursors; call now and then, from one thread */
+void mongo_stop(mongo_front *front); /* before net_close, when no request is served: cursors use memory of the network layer's pool */
 void mongo_close(mongo_front *front);

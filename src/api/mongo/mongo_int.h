@@ -28,6 +28,7 @@ struct mongo_front {
     uint8_t process_id[12]; /* an ObjectId: topologyVersion.processId */
     int64_t started_ms;
     atomic_uint_fast64_t connections; /* gives out connection ids */
+    atomic_uint_fast64_t object_ids;  /* counter of the ObjectIds that are made here */
 };
 
 /* ---- a connection ---- */
@@ -126,6 +127,11 @@ struct mongo_request {
     struct mongo_reading *reading;
     struct mongo_streaming *streaming; /* change_stream.c */
     container *container;              /* a reference, released when the request ends; NULL: none */
+
+    bool large;     /* the message is: parsing it is left to workers */
+    uint64_t steps; /* this and the next two: work.h */
+    mongo_handler work;
+    void (*worked)(mongo_request *q, err code);
 
     account_change *change;
     mongo_handler next;              /* continues when the change is decided */

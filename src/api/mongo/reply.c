@@ -3,6 +3,7 @@
 
 #include "api/mongo/mongo_int.h"
 #include "api/mongo/transaction.h"
+#include "api/mongo/work.h"
 #include "base/request_log.h"
 
 /* ---- adding members ---- */
@@ -91,14 +92,17 @@ slice mongo_built_copy(arena *a, mql_builder *b, buf *out) {
 
 /* ---- ids ---- */
 
-/* Seconds, five bytes of this process, a random counter. */
+/* Seconds, five bytes of this process, a counter that begins at random. Any thread. */
 void mongo_make_object_id(mongo_request *q, uint8_t bytes[static 12]) {
     uint32_t seconds = (uint32_t)(q->now_ms / 1000);
     for (int i = 0; i < 4; i++) {
         bytes[i] = (uint8_t)(seconds >> (24 - 8 * i));
     }
     memcpy(bytes + 4, q->front->process_id + 4, 5);
-    random_bytes(net_loop_random(q->frame->client.loop), bytes + 7, 5);
+    uint32_t n = (uint32_t)atomic_fetch_add(&q->front->object_ids, 1);
+    for (int i = 0; i < 3; i++) {
+        bytes[9 + i] = (uint8_t)(n >> (16 - 8 * i));
+    }
 }
 
 void mongo_make_uuid(mongo_request *q, uint8_t bytes[static 16]) {
@@ -152,11 +156,27 @@ static void finish(mongo_request *q, int32_t status) {
     frames_end(q->frame);
 }
 
-static void end_reply(mongo_request *q, double ok) {
-    buf *out = frames_out(q->frame);
+static bool is_compressed(const mongo_request *q) {
+    return q->message.compressor && q->command && !(q->command->flags & MONGO_READABLE);
+}
+
+static void close_reply(mongo_request *q, double ok) {
     mongo_add_double(&q->reply, "ok", ok);
     mql_built(&q->reply);
-    wire_end(out, q->reply_start, &q->message, !q->command || q->command->flags & MONGO_READABLE);
+}
+
+static err compress(mongo_request *q) {
+    wire_end(frames_out(q->frame), q->reply_start, &q->message, false);
+    return OK;
+}
+
+/* If no worker could do it, the reply is sent as it is. */
+static void compressed(mongo_request *q, err code) {
+    if (code != OK) {
+        q->op.detail_n = 0;
+        wire_end(frames_out(q->frame), q->reply_start, &q->message, true);
+    }
+    finish(q, 0);
 }
 
 mql_builder *mongo_answer(mongo_request *q) {
@@ -168,7 +188,12 @@ mql_builder *mongo_answer(mongo_request *q) {
 }
 
 void mongo_end(mongo_request *q) {
-    end_reply(q, 1);
+    close_reply(q, 1);
+    if (is_compressed(q)) {
+        mongo_work(q, frames_out(q->frame)->n - q->reply_start > MONGO_LARGE_BYTES, compress, compressed);
+        return;
+    }
+    wire_end(frames_out(q->frame), q->reply_start, &q->message, true);
     finish(q, 0);
 }
 
@@ -222,7 +247,8 @@ void mongo_fail(mongo_request *q, err code) {
     mongo_add_int(b, "code", e.code);
     mongo_add_text(b, "codeName", slice_str(e.name));
     add_labels(q, b, e.code);
-    end_reply(q, 0);
+    close_reply(q, 0);
+    wire_end(frames_out(q->frame), q->reply_start, &q->message, !is_compressed(q));
     finish(q, e.code);
 }
 

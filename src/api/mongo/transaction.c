@@ -162,11 +162,19 @@ struct mongo_reading {
     mongo_scan *scan;
     mongo_scope scope;
     const mql_match *match; /* NULL: all documents */
+    bool parsed;            /* match is set: the first visit, on a worker, parses the filter */
     item_key key;           /* of the document or the partition */
     arena row;
     size_t taken;
     call_step done;
 };
+
+static err parse_filter(mongo_request *q, struct mongo_reading *r) {
+    const mongo_find *f = r->scan->find;
+    r->parsed = true;
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &r->scope));
+    return f->filter.n ? mql_match_parse(&r->scope.scope, f->filter, &r->match) : OK;
+}
 
 static bool visit(void *context, const item_found *found) {
     mongo_request *q = context;
@@ -176,7 +184,8 @@ static bool visit(void *context, const item_found *found) {
     if (s->rows_max && r->taken == s->rows_max) {
         return false; /* the page is full */
     }
-    if (r->match) {
+    s->failed = r->parsed ? OK : parse_filter(q, r);
+    if (s->failed == OK && r->match) {
         mql_run run = mongo_run_of(&q->op, &r->row, &r->scope, MATCH_STEPS);
         run.root = mql_document(found->body);
         s->failed = mql_matches(&run, r->match, &matches, NULL);
@@ -214,23 +223,16 @@ static void choose_rows(mongo_request *q, struct mongo_reading *r, item_rows_ask
     }
 }
 
-static err prepare(mongo_request *q, mongo_scan *s, struct mongo_reading *r) {
-    const mongo_find *f = s->find;
-    r->scan = s;
-    r->row = arena_init_counted(q->op.budget);
-    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &r->scope));
-    return f->filter.n ? mql_match_parse(&r->scope.scope, f->filter, &r->match) : OK;
-}
-
 void mongo_transaction_page(mongo_request *q, mongo_scan *s, call_step done) {
-    struct mongo_reading *r = q->reading = arena_new(q->frame->arena, struct mongo_reading);
+    struct mongo_reading *r = q->reading;
+    if (!r || r->scan != s) {
+        r = q->reading = arena_new(q->frame->arena, struct mongo_reading);
+        r->scan = s;
+    }
+    r->row = arena_init_counted(q->op.budget);
+    r->taken = 0;
     r->done = done;
     call_within_init(&q->call.within, q->transaction, &q->front->core, &q->frame->client, &q->op, q->container, page_ended);
-    q->call.within.call.code = prepare(q, s, r);
-    if (q->call.within.call.code != OK) {
-        page_ended(&q->call.any);
-        return;
-    }
     choose_rows(q, r, &q->call.within.rows);
     q->call.within.key = r->key;
     q->call.within.cursor.place = s->from;

@@ -148,7 +148,6 @@ err mongo_update(mongo_request *q) {
         return start(q);
     }
     if (!any_upsert(w)) {
-        w->errors.out = buf_init(BUF_NO_LIMIT);
         return answer_update(q);
     }
     mongo_creation *c = arena_new(q->frame->arena, mongo_creation);
@@ -165,6 +164,5 @@ err mongo_delete(mongo_request *q) {
     if (q->container) {
         return start(q);
     }
-    w->errors.out = buf_init(BUF_NO_LIMIT);
     return answer_delete(q);
 }

@@ -30,14 +30,16 @@ err mongo_validator_read(op *o, const container *c, const mongo_validator **vali
     return OK;
 }
 
-err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document) {
+err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps) {
     bool good = true;
     if (!v) {
         return OK;
     }
-    mql_run r = mongo_run_of(o, a, &v->scope, LIMIT_EDIT_STEPS_MAX);
+    mql_run r = mongo_run_of(o, a, &v->scope, *steps);
     r.root = mql_document(document);
-    TRY(mql_matches(&r, v->match, &good, NULL));
+    err code = mql_matches(&r, v->match, &good, NULL);
+    *steps = r.steps;
+    TRY(code);
     return good ? OK : op_fail_as(o, E_BAD_REQUEST, CODE_DOCUMENT_VALIDATION, "Document failed validation");
 }
 
@@ -163,7 +165,7 @@ static err put(op *o, const item_edit_input *in, const ready_edit *e, mql_run *r
         return op_fail_as(o, E_TOO_LARGE, CODE_DOCUMENT_TOO_LARGE, "The updated document is larger than %zu bytes.", e->bytes_max);
     }
     TRY(check_shard_key(o, in, u.document));
-    TRY(mongo_validate(o, r->arena, e->validator, u.document));
+    TRY(mongo_validate(o, r->arena, e->validator, u.document, &r->steps));
     result->answer = ITEM_EDIT_PUT;
     result->body = u.document;
     result->reply = in->there ? SLICE_EMPTY : inserted(r->arena, u.document);

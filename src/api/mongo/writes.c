@@ -8,9 +8,16 @@
 #include "api/mongo/retry.h"
 #include "api/mongo/transaction.h"
 #include "api/mongo/update_kind.h"
+#include "api/mongo/work.h"
 #include "mql/sort.h"
 
-enum { BATCH_MAX = 128, ATTEMPTS_MAX = 8, SORT_STEPS = 1000000 };
+enum {
+    BATCH_MAX = 128,
+    ATTEMPTS_MAX = 8,
+    SORT_STEPS = 1000000,
+    ERRORS_DETAILED_BYTES = 1024 * 1024,
+    ERRORS_BYTES_MAX = 16 * 1024 * 1024, /* 100000 errors without details take some 5 MB */
+};
 
 /* ---- errors ---- */
 
@@ -42,12 +49,17 @@ static void add_duplicate(mongo_request *q, mql_builder *b, const mongo_index *x
     mql_close(b);
 }
 
+mongo_write_errors mongo_write_errors_new(void) {
+    return (mongo_write_errors){.out = buf_init(ERRORS_BYTES_MAX)};
+}
+
 void mongo_write_errors_add(mongo_request *q, mongo_write_errors *e, size_t index, const op *o, err code, slice document) {
     mongo_error error;
     mongo_index x;
     char key[24];
     arena *a = q->frame->arena;
-    bool duplicate = (code == E_CONFLICT || code == E_UNIQUE_KEY) && q->container && violated_index(q->container, code, &x);
+    bool detailed = e->out.n < ERRORS_DETAILED_BYTES && document.n < ERRORS_DETAILED_BYTES;
+    bool duplicate = detailed && (code == E_CONFLICT || code == E_UNIQUE_KEY) && q->container && violated_index(q->container, code, &x);
     mongo_error_of(o, a, code, &error);
     if (error.code == CODE_DUPLICATE_KEY) {
         error.message =
@@ -64,7 +76,7 @@ void mongo_write_errors_add(mongo_request *q, mongo_write_errors *e, size_t inde
     if (duplicate) {
         add_duplicate(q, &b, &x, document);
     }
-    mongo_add_text(&b, "errmsg", error.message);
+    mongo_add_text(&b, "errmsg", detailed || e->n == 1 ? error.message : SLICE_EMPTY);
     mql_built(&b);
 }
 
@@ -191,6 +203,7 @@ static void note_error(mongo_request *q, const op *o, err code, slice document) 
 
 static void finish(mongo_request *q) {
     mongo_writes *w = writes_of(q);
+    arena_free(&w->page);
     err code = w->done(q);
     if (code != OK) {
         buf_free(&w->errors.out);
@@ -254,30 +267,41 @@ static bool make_point(mongo_request *q, mongo_statement *s, item_op *o) {
     return true;
 }
 
-/* The statements from `at` on that are such, as many as go in one commit. False: the first one is not. */
-static bool run_points(mongo_request *q) {
+/* The statements from `at` on that are such, as many as go in one commit. */
+static err make_points(mongo_request *q) {
     mongo_writes *w = writes_of(q);
     w->batch_n = 0;
+    w->refused = OK;
     while (w->batch_n < BATCH_MAX && w->at + w->batch_n < w->n) {
         item_op *o = &w->ops[w->batch_n];
+        TRY(op_check(&q->op));
         if (!make_point(q, &w->list[w->at + w->batch_n], o)) {
             break;
         }
         err code = item_edit_make_ready(&o->op, q->container, o);
-        if (code != OK && w->batch_n == 0) {
-            note_error(q, &o->op, code, SLICE_EMPTY);
-            statement_ended(q, true);
-            return true;
-        }
-        if (code != OK) {
-            break; /* it begins the next commit, and fails there */
+        if (code != OK) { /* after others it begins the next commit, and fails there */
+            w->refused = w->batch_n ? OK : code;
+            break;
         }
         w->batch_n++;
     }
-    if (w->batch_n) {
+    return OK;
+}
+
+static void find_documents(mongo_request *q);
+
+static void points_made(mongo_request *q, err code) {
+    mongo_writes *w = writes_of(q);
+    if (code != OK) {
+        fail_statement(q, code);
+    } else if (w->refused != OK) {
+        note_error(q, &w->ops[0].op, w->refused, SLICE_EMPTY);
+        statement_ended(q, true);
+    } else if (w->batch_n) {
         commit_ops(q, w->batch_n, w->ordered, points_decided);
+    } else {
+        find_documents(q);
     }
-    return w->batch_n > 0;
 }
 
 /* ---- statements that find their documents ---- */
@@ -304,7 +328,7 @@ static bool keep_key(mongo_request *q, slice document, size_t at) {
     if (w->scan.failed != OK) {
         return false;
     }
-    copy_key(q->frame->arena, &w->keys[at], &key);
+    copy_key(w->best ? q->frame->arena : &w->page, &w->keys[at], &key);
     w->keys_n = at + 1;
     return true;
 }
@@ -333,10 +357,10 @@ static void edits_decided(call *c);
 
 static err edit_found(mongo_request *q) {
     mongo_writes *w = writes_of(q);
-    mongo_statement *s = &w->list[w->at];
     for (size_t i = 0; i < w->keys_n; i++) {
         init_op(q, &w->ops[i], &w->keys[i]);
-        w->ops[i].edit = edit_of(q, s, false);
+        op_init(&w->ops[i].op, &w->page, q->op.now_s);
+        w->ops[i].edit = w->edit;
         w->ops[i].receipt = mongo_receipt_of(q, w->at, w->image); /* of one document: others are not retryable */
     }
     commit_ops(q, w->keys_n, w->ordered, edits_decided);
@@ -356,11 +380,13 @@ static void begin_page(mongo_request *q) {
     mongo_writes *w = writes_of(q);
     if (!w->best) {
         w->keys_n = 0;
+        arena_reset(&w->page);
     }
 }
 
 static void run_scan(mongo_request *q);
-static err insert_upsert(mongo_request *q);
+static err make_upsert(mongo_request *q);
+static void insert_upsert(mongo_request *q, err code);
 
 static void free_best(mongo_writes *w) {
     if (w->best) {
@@ -413,10 +439,7 @@ static err scan_ended(mongo_request *q) {
     }
     free_best(w);
     if (s->upsert && !s->matched && !mql_is_missing(s->update)) {
-        err code = insert_upsert(q);
-        if (code != OK) {
-            fail_statement(q, code);
-        }
+        mongo_work(q, q->large, make_upsert, insert_upsert);
         return OK;
     }
     statement_ended(q, false);
@@ -448,13 +471,13 @@ static err prepare_scan(mongo_request *q) {
     if (code != OK) {
         return op_fail_as(&q->op, code, probe.op.protocol_code, "%.*s", (int)probe.op.detail_n, probe.op.detail);
     }
+    w->edit = probe.edit;
     return OK;
 }
 
-static void run_scan(mongo_request *q) {
+static void start_scan(mongo_request *q, err code) {
     mongo_writes *w = writes_of(q);
     mongo_statement *s = &w->list[w->at];
-    err code = prepare_scan(q);
     if (code != OK) {
         free_best(w);
         fail_statement(q, code);
@@ -470,6 +493,10 @@ static void run_scan(mongo_request *q) {
                                        : s->multi ? BATCH_MAX
                                                   : 1};
     mongo_scan_start(q, &w->scan);
+}
+
+static void run_scan(mongo_request *q) {
+    mongo_work(q, q->large, prepare_scan, start_scan);
 }
 
 /* ---- upserts that insert ---- */
@@ -492,7 +519,7 @@ static void inserted(call *c) {
     statement_ended(q, code != OK);
 }
 
-static err insert_upsert(mongo_request *q) {
+static err make_upsert(mongo_request *q) {
     mongo_writes *w = writes_of(q);
     mongo_statement *s = &w->list[w->at];
     mongo_scope scope;
@@ -506,19 +533,25 @@ static err insert_upsert(mongo_request *q) {
     TRY(mql_match_parse(&scope.scope, s->filter, &match));
     mql_update_spec spec = {.update = s->update, .array_filters = s->array_filters, .match = match, .filter = s->filter};
     TRY(mql_update_parse(&scope.scope, &spec, &update));
-    mql_run r = mongo_run_of(&q->op, q->frame->arena, &scope, LIMIT_EDIT_STEPS_MAX);
+    mql_run r = mongo_run_of(&q->op, q->frame->arena, &scope, q->steps);
     TRY(mql_update_apply(&r, update, &made));
     TRY(mongo_prepare_document(q, &q->op, made.document, &document));
     TRY(mongo_validator_read(&q->op, q->container, &validator));
-    TRY(mongo_validate(&q->op, q->frame->arena, validator, document));
+    TRY(mongo_validate(&q->op, q->frame->arena, validator, document, &r.steps));
     init_op(q, &w->ops[0], &none);
     w->ops[0].kind = ITEM_CREATE;
     w->ops[0].body = document;
     w->ops[0].receipt = mongo_receipt_of(q, w->at, ITEM_IMAGE_AFTER);
     TRY(mongo_key_of(&q->op, q->container, document, &none));
-    TRY(item_check_body(&q->op, q->container, NULL, &w->ops[0]));
+    return item_check_body(&q->op, q->container, NULL, &w->ops[0]);
+}
+
+static void insert_upsert(mongo_request *q, err code) {
+    if (code != OK) {
+        fail_statement(q, code);
+        return;
+    }
     commit_ops(q, 1, true, inserted);
-    return OK;
 }
 
 /* ---- statements that may be repetitions ---- */
@@ -559,22 +592,27 @@ static void look_for_receipt(mongo_request *q) {
 
 /* ---- all statements ---- */
 
-static void run_next(mongo_request *q) {
-    mongo_writes *w = writes_of(q);
-    if (w->at >= w->n) {
-        finish(q);
-    } else if (run_points(q)) {
-        return;
-    } else if (q->session.perhaps_repeated) {
+static void find_documents(mongo_request *q) {
+    if (q->session.perhaps_repeated) {
         look_for_receipt(q);
     } else {
         run_scan(q);
     }
 }
 
+static void run_next(mongo_request *q) {
+    mongo_writes *w = writes_of(q);
+    if (w->at >= w->n) {
+        finish(q);
+    } else {
+        mongo_work(q, q->large, make_points, points_made);
+    }
+}
+
 void mongo_writes_start(mongo_request *q, mongo_writes *w) {
     q->state = w;
-    w->errors.out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+    w->errors = mongo_write_errors_new();
+    w->page = arena_init_counted(q->op.budget);
     w->ops = arena_array(q->frame->arena, item_op, BATCH_MAX);
     w->keys = arena_array(q->frame->arena, item_key, BATCH_MAX);
     run_next(q);

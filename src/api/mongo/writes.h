@@ -16,6 +16,8 @@ typedef struct mongo_write_errors {
     err first; /* the code of the first one */
 } mongo_write_errors;
 
+/* The details of errors are left out when there are very many, so that the reply stays small. */
+mongo_write_errors mongo_write_errors_new(void);
 void mongo_write_errors_add(mongo_request *q, mongo_write_errors *e, size_t index, const op *o, err code, slice document);
 void mongo_write_errors_answer(mongo_write_errors *e, mql_builder *b); /* adds writeErrors if there are any; frees them */
 
@@ -55,6 +57,9 @@ typedef struct mongo_writes {
     /* state */
     size_t at;      /* the next statement */
     size_t batch_n; /* statements of the commit in progress, from `at` on */
+    err refused;    /* the statement at `at` cannot be made ready; ops[0].op says why */
+    item_edit edit; /* of a statement that finds its documents: parsed once for all of them */
+    arena page;     /* keys and operations of a page of them */
     item_op *ops;
     item_key *keys; /* of the documents that a page has found */
     size_t keys_n;

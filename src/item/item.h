@@ -80,15 +80,16 @@ MUST_CHECK err item_number_of(const items *s, const container *c, const item_key
 typedef struct item_written {
     uint64_t number;
     item_head head;
-    slice body; /* empty: the item is deleted */
+    slice body;    /* empty: the item is deleted */
+    slice primary; /* its primary key now; lives as long as the body */
 } item_written;
 
 typedef struct item_overlay item_overlay;
 struct item_overlay {
     bool (*find)(const item_overlay *overlay, uint64_t number, item_written *written_out);    /* false: the transaction did not write it */
     bool (*next_new)(const item_overlay *overlay, uint64_t after, item_written *written_out); /* the next created item by number */
-    /* The next created item by primary key: the first one from `at` on; backward, the last one before it. */
-    bool (*next_row)(const item_overlay *overlay, slice at, bool backward, slice *primary_out, item_written *written_out);
+    /* The next created or renamed item by primary key: the first one from `at` on; backward, the last one before it. */
+    bool (*next_row)(const item_overlay *overlay, slice at, bool backward, item_written *written_out);
 };
 
 /* A consistent view of a container in one home at one time, unaffected by later writes. */

@@ -180,14 +180,15 @@ static void offer_written(page *p, const item_written *written) {
     offer(p, &found);
 }
 
-static err offer_stored(page *p, slice value) {
+/* An item that the transaction has renamed is offered at its new key (offer_new). */
+static err offer_stored(page *p, slice key, slice value) {
     item_found found = {.range = p->range};
     item_written written;
     const item_overlay *overlay = overlay_of(p);
     TRY(load(p, value, &found));
     if (!overlay || !overlay->find(overlay, found.place.number, &written)) {
         offer(p, &found);
-    } else if (written.body.n) {
+    } else if (written.body.n && slice_eq(written.primary, key)) {
         offer_written(p, &written);
     }
     item_give(&found);
@@ -247,7 +248,7 @@ static err visit_entry(page *p, store_scan *scan, slice key, slice value) {
         return OK;
     }
     p->passed = 0;
-    TRY(offer_stored(p, value));
+    TRY(offer_stored(p, key, value));
     if (!p->full) {
         keep_last(p, key);
     }
@@ -269,17 +270,16 @@ static bool takes_more(page *p) {
 static void offer_new(page *p, slice until, bool inclusive) {
     const item_overlay *overlay = overlay_of(p);
     item_written written;
-    slice key;
     size_t unused;
-    while (overlay && overlay->next_row(overlay, layout_view(p->at), p->ask->backward, &key, &written) &&
-           comes_before(p, key, until, inclusive) && takes_more(p)) {
+    while (overlay && overlay->next_row(overlay, layout_view(p->at), p->ask->backward, &written) &&
+           comes_before(p, written.primary, until, inclusive) && takes_more(p)) {
         p->steps_left--;
-        if (p->ask->partition || is_row(p, key, &unused)) {
+        if (p->ask->partition || is_row(p, written.primary, &unused)) {
             offer_written(p, &written);
         }
         if (!p->full) {
-            keep_last(p, key);
-            stand_behind(p, key);
+            keep_last(p, written.primary);
+            stand_behind(p, written.primary);
         }
     }
 }

@@ -293,6 +293,11 @@ typedef struct writing {
     bool there;
     item_head head;
     slice body;
+
+    /* a replace that changes the row key */
+    item_key target;
+    layout_key target_primary;
+    written_item *target_entry; /* NULL: not touched yet */
 } writing;
 
 static err find_now(writing *w) {
@@ -382,6 +387,54 @@ static err check_unique(const writing *w, slice body) {
     return OK;
 }
 
+/* Appends an operation of the commit. */
+static item_op *add_op(part *p) {
+    if (p->n == p->cap) {
+        size_t cap = p->cap ? 2 * p->cap : 16;
+        p->ops = mem_resize(p->ops, cap * sizeof *p->ops);
+        count_memory(p->transaction, (cap - p->cap) * sizeof *p->ops);
+        p->cap = cap;
+    }
+    return &p->ops[p->n++];
+}
+
+/* Lets the commit fail if the item has changed. */
+static void add_guard(part *p, const op *o, const written_item *e) {
+    item_op *added = add_op(p);
+    *added = (item_op){.kind = ITEM_READ, .key = e->key, .expected = &e->expected};
+    op_init(&added->op, &p->transaction->arena, o->now_s);
+}
+
+/* ---- another row key ---- */
+
+/* A replace may give the item another row key, which must be free. */
+static err check_target(writing *w) {
+    item_found found;
+    w->target = w->op->key;
+    w->target.row = w->op->row_after;
+    layout_primary(&w->target_primary, w->part->container->space->container, &w->target.epk, &w->target.partition, w->target.row);
+    w->target_entry = item__writes_find(&w->part->writes, layout_view(&w->target_primary));
+    if (w->target_entry && w->target_entry->written) {
+        return w->target_entry->there ? E_CONFLICT : OK;
+    }
+    err code = read_moment(w->part, w->o, &w->target, &found);
+    item_give(&found);
+    return code == OK ? E_CONFLICT : code == E_NOT_FOUND ? OK : code;
+}
+
+/* The new key must still be free at the commit: it is checked before the item gets it. */
+static void keep_target(writing *w) {
+    static const item_expected free_key = {0};
+    if (!w->target_entry) {
+        w->target_entry = item__writes_enter(&w->part->writes, &w->target, layout_view(&w->target_primary), &free_key);
+    }
+    if (!w->target_entry->written) {
+        add_guard(w->part, w->o, w->target_entry);
+    }
+}
+
+/* ---- recording the write ---- */
+
 /* Never 0, and far from the first lsns. */
 static uint32_t new_etag(item_transaction *t) {
     return (uint32_t)random_u64(&t->random) | 0x80000000;
@@ -392,17 +445,6 @@ static err stamp(writing *w, item_preset *preset) {
     *preset = (item_preset){.ts = clock_ts(w->o->now_s), .etag = new_etag(w->t)};
     bool numbers = !w->there && ask->number;
     return numbers ? ask->number(ask->context, w->part->container, &w->op->key, &preset->number) : OK;
-}
-
-/* Appends an operation of the commit. */
-static item_op *add_op(part *p) {
-    if (p->n == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 16;
-        p->ops = mem_resize(p->ops, cap * sizeof *p->ops);
-        count_memory(p->transaction, (cap - p->cap) * sizeof *p->ops);
-        p->cap = cap;
-    }
-    return &p->ops[p->n++];
 }
 
 /* Records the write for the commit. An edit is recorded by its result. */
@@ -416,6 +458,7 @@ static void keep(writing *w, const item_edit_result *result, slice body, const i
                                : op->kind == ITEM_EDIT ? ITEM_UPSERT
                                                        : op->kind,
                        .key = w->entry->key,
+                       .row_after = op->row_after.n ? w->target_entry->key.row : SLICE_EMPTY,
                        .body = body,
                        .ttl = op->ttl,
                        .not_indexed = op->not_indexed,
@@ -450,6 +493,7 @@ static err put_or_delete(writing *w, const item_edit_result *result) {
     bool puts = result->answer == ITEM_EDIT_PUT, makes = puts && !w->there;
     slice body = puts ? result->body : SLICE_EMPTY;
     TRY(check_room(w->t, w->o, body.n));
+    TRY(op->row_after.n ? check_target(w) : OK);
     TRY(puts ? check_unique(w, body) : OK);
     TRY(stamp(w, &preset));
     body = arena_copy(&w->t->arena, body);
@@ -457,11 +501,18 @@ static err put_or_delete(writing *w, const item_edit_result *result) {
         item_expected expected = expect(w->there, &w->head);
         w->entry = item__writes_enter(&w->part->writes, &op->key, w->primary, &expected);
     }
+    if (op->row_after.n) {
+        keep_target(w);
+    }
     keep(w, result, body, &preset);
     uint64_t number = !makes ? w->head.number : preset.number ? preset.number : w->t->provisional_next++;
     item_head after = {
         .flags = op->not_indexed ? ITEM_NOT_INDEXED : 0, .ts = preset.ts, .etag = preset.etag, .ttl = op->ttl, .number = number};
-    item__writes_set(&w->part->writes, w->entry, puts, &after, body, makes);
+    if (op->row_after.n) {
+        item__writes_rename(&w->part->writes, w->entry, w->target_entry, &after, body);
+    } else {
+        item__writes_set(&w->part->writes, w->entry, puts, &after, body, makes);
+    }
     w->part->moment.overlay = &w->part->writes.overlay;
     op->created = makes;
     op->deleted = !puts && op->kind == ITEM_EDIT;
@@ -471,9 +522,6 @@ static err put_or_delete(writing *w, const item_edit_result *result) {
 
 static err write_item(writing *w) {
     item_edit_result result;
-    if (w->op->row_after.n) {
-        return op_fail(w->o, E_BAD_REQUEST, "A transaction cannot change an item's id. Create another item and delete this one.");
-    }
     TRY(find_now(w));
     TRY(judge(w, &result));
     w->op->reply = arena_copy(&w->t->arena, result.reply);
@@ -506,12 +554,9 @@ err item_transaction_write(item_transaction *t, op *o, container *c, item_op *op
 static void add_guards(part *p) {
     p->writes_n = p->n;
     for (const written_item *e = p->writes.all; e; e = e->next_all) {
-        if (!e->guarded || e->written) {
-            continue;
+        if (e->guarded && !e->written) {
+            add_guard(p, &p->transaction->op, e);
         }
-        item_op *added = add_op(p);
-        *added = (item_op){.kind = ITEM_READ, .key = e->key, .expected = &e->expected};
-        op_init(&added->op, &p->transaction->arena, p->transaction->op.now_s);
     }
 }
 

@@ -46,6 +46,7 @@ written_item *item__writes_enter(item_writes *w, const item_key *key, slice prim
     e->next_all = w->all;
     e->primary = arena_copy(w->arena, primary);
     e->expected = *expected;
+    e->now_at = e;
     copy_key(w->arena, key, &e->key);
     *bucket = w->all = e;
     if (expected->there) {
@@ -138,12 +139,13 @@ void item__writes_set(item_writes *w, written_item *e, bool there, const item_he
     }
 }
 
-/* ---- what feeds and rows see ---- */
-
-static bool show(const written_item *e, uint64_t number, item_written *written_out) {
-    bool there = e->there && e->head.number == number;
-    *written_out = (item_written){.number = number, .head = e->head, .body = there ? e->body : SLICE_EMPTY};
-    return there;
+/* The entry of the item that had this number in the snapshot; NULL: not touched. */
+static written_item *with_number(const item_writes *w, uint64_t number) {
+    written_item *e = w->by_number[number % WRITTEN_BUCKETS];
+    while (e && e->expected.number != number) {
+        e = e->next_number;
+    }
+    return e;
 }
 
 static size_t first_made_after(const item_writes *w, uint64_t number) {
@@ -159,14 +161,33 @@ static size_t first_made_after(const item_writes *w, uint64_t number) {
     return low;
 }
 
+void item__writes_rename(item_writes *w, written_item *from, written_item *to, const item_head *head, slice body) {
+    written_item *first = with_number(w, head->number);
+    if (first) {
+        first->now_at = to;
+    } else {
+        w->made[first_made_after(w, head->number - 1)] = to;
+    }
+    item__writes_set(w, from, false, NULL, SLICE_EMPTY, false);
+    item__writes_set(w, to, true, head, body, false);
+    note_row(w, to);
+}
+
+/* ---- what feeds and rows see ---- */
+
+static bool show(const written_item *e, uint64_t number, item_written *written_out) {
+    bool there = e->there && e->head.number == number;
+    *written_out = (item_written){.number = number, .head = e->head, .body = there ? e->body : SLICE_EMPTY, .primary = e->primary};
+    return there;
+}
+
 /* Finds an item by its number in the snapshot, or by the number it was created with. */
 static bool find_written(const item_overlay *overlay, uint64_t number, item_written *written_out) {
     const item_writes *w = (const item_writes *)overlay;
-    for (const written_item *e = w->by_number[number % WRITTEN_BUCKETS]; e; e = e->next_number) {
-        if (e->expected.number == number) {
-            show(e, number, written_out);
-            return e->written;
-        }
+    const written_item *e = with_number(w, number);
+    if (e) {
+        show(e->now_at, number, written_out);
+        return e->written;
     }
     size_t i = first_made_after(w, number - 1);
     bool own = i < w->made_n && w->made_numbers[i] == number;
@@ -185,13 +206,13 @@ static bool next_new(const item_overlay *overlay, uint64_t after, item_written *
     return i < w->made_n;
 }
 
-static bool next_row(const item_overlay *overlay, slice at, bool backward, slice *primary_out, item_written *written_out) {
+static bool next_row(const item_overlay *overlay, slice at, bool backward, item_written *written_out) {
     const item_writes *w = (const item_writes *)overlay;
     size_t i = first_row(w, at), end = backward ? 0 : w->rows_n;
     while (i != end) {
         const written_item *e = w->rows[backward ? i - 1 : i];
-        if (e->there) {
-            *primary_out = e->primary;
+        bool stored = e->expected.there && e->expected.number == e->head.number; /* it was renamed, and back */
+        if (e->there && !stored) {
             return show(e, e->head.number, written_out);
         }
         i = backward ? i - 1 : i + 1;

@@ -13,6 +13,7 @@ struct written_item {
     slice primary; /* its primary key in the store (layout.h) */
     item_key key;
     item_expected expected; /* as in the transaction's snapshot */
+    written_item *now_at;   /* the entry that the snapshot's item is at now; another one if its row key has changed */
     bool guarded;           /* it was read, and must be unchanged at the commit */
     bool written;           /* the members below hold its new state */
     bool in_rows;
@@ -37,7 +38,7 @@ typedef struct item_writes {
     written_item **made; /* created items by number; some may be deleted again, or created anew with a higher number */
     uint64_t *made_numbers;
     size_t made_n, made_cap;
-    written_item **rows; /* created items by primary key, each once */
+    written_item **rows; /* created and renamed items by primary key, each once */
     size_t rows_n, rows_cap;
 } item_writes;
 
@@ -53,6 +54,9 @@ written_item *item__writes_enter(item_writes *w, const item_key *key, slice prim
 /* Records the new state of the item; `there` false: deleted. The body is in the arena already. `made`: the transaction created the item,
  * with a number of its own. */
 void item__writes_set(item_writes *w, written_item *e, bool there, const item_head *head, slice body, bool made);
+
+/* Records that the item of `from` has got the key of `to`, which is free; its new state is `head` and `body`. */
+void item__writes_rename(item_writes *w, written_item *from, written_item *to, const item_head *head, slice body);
 
 /* Whether another item was given these values of a unique key, and still has them. */
 bool item__writes_claims(const item_writes *w, const written_item *e, slice unique_key);

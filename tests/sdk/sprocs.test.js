@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
-import { CosmosClient } from "@azure/cosmos";
+import { ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
 import { assert, emulatorKey, eventually, fails, key, Rest, Server, sleep, suite } from "./harness.js";
 
 // ---- helpers ----
@@ -300,6 +300,43 @@ suite("stored procedures", (t) => {
 // ---- transactions ----
 
 suite("transactions of stored procedures", (t) => {
+  t.it("give items other ids", async () => {
+    const swap = function (fails) {
+      const c = getContext().getCollection(), docs = `${c.getAltLink()}/docs`, seen = [];
+      const note = (what) => (error, resource) => seen.push([what, error ? error.number : resource._rid]);
+      c.replaceDocument(`${docs}/1`, { id: "2", pk: "a", n: 1 }, note("to an id that is taken"));
+      c.replaceDocument(`${docs}/1`, { id: "3", pk: "a", n: 1 }, note("1 to 3"));
+      c.readDocument(`${docs}/1`, note("the old id"));
+      c.readDocument(`${docs}/3`, note("the new id"));
+      c.replaceDocument(`${docs}/2`, { id: "1", pk: "a", n: 2 }, note("2 to 1"));
+      c.replaceDocument(`${docs}/3`, { id: "2", pk: "a", n: 1 }, note("3 to 2"));
+      c.queryDocuments(c.getSelfLink(), "SELECT VALUE [c.id, c.n] FROM c ORDER BY c.id", (error, rows) => {
+        if (fails) throw new Error("at the end");
+        getContext().getResponse().setBody({ seen, rows });
+      });
+    };
+    const changeFeedPolicy = new ChangeFeedPolicy(ChangeFeedRetentionTimeSpan.fromMinutes(10));
+    const { run, container } = await scripted(t, { swap }, { changeFeedPolicy });
+    const { _rid: first } = (await container.items.create({ id: "1", pk: "a", n: 1 })).resource;
+    const { _rid: second } = (await container.items.create({ id: "2", pk: "a", n: 2 })).resource;
+    const feed = container.items.getChangeFeedIterator({ changeFeedMode: ChangeFeedMode.AllVersionsAndDeletes, changeFeedStartFrom: ChangeFeedStartFrom.Now("a") });
+    await feed.readNext();
+    await fails(run("swap", "a", true), 400, { text: "at the end" });
+    assert.equal((await container.item("1", "a").read()).resource._rid, first);
+    assert.equal((await container.item("3", "a").read()).statusCode, 404);
+    const { seen, rows } = await run("swap", "a", false);
+    assert.deepEqual(seen, [
+      ["to an id that is taken", 409], ["1 to 3", first], ["the old id", 404], ["the new id", first], ["2 to 1", second], ["3 to 2", first],
+    ]);
+    assert.deepEqual(rows, [["1", 2], ["2", 1]]);
+    assert.equal((await container.item("1", "a").read()).resource._rid, second);
+    assert.equal((await container.item("2", "a").read()).resource._rid, first);
+    const { result } = await feed.readNext();
+    assert.deepEqual(result.map(({ current, metadata }) => [metadata.operationType, current.id, current._rid]), [
+      ["replace", "3", first], ["replace", "1", second], ["replace", "2", first], // one change for each call
+    ]);
+  });
+
   t.it("are undone as a whole", async () => {
     const { run, container } = await scripted(t, {
       failLate: function (how) {

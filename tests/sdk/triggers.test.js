@@ -1,7 +1,7 @@
 // Triggers on item writes: the documentation's samples first, then what triggers may and may not do. A write and its triggers are one
 // transaction.
 
-import { TriggerOperation, TriggerType } from "@azure/cosmos";
+import { ChangeFeedStartFrom, TriggerOperation, TriggerType } from "@azure/cosmos";
 import { assert, eventually, fails, key, refused, suite, withoutSystem } from "./harness.js";
 
 // ---- the documentation's samples ----
@@ -211,7 +211,7 @@ suite("triggers", (t) => {
     await fails(create({ id: "4", change: { id: "a/b" } }), 400);
     for (const whole of [[1], "text", 7, null]) await fails(create({ id: "5", whole }), 400);
     const replace = (item) => container.item("another", "a").replace({ id: "another", pk: "a", ...item }, pre("change"));
-    await fails(replace({ change: { id: "third" } }), 400);
+    await fails(replace({ change: { pk: "b" } }), 400, { substatus: 1001 });
     assert.equal((await replace({ change: { n: 1 } })).resource.n, 1);
     assert.deepEqual(await idsIn(container, "a"), ["another"]);
   });
@@ -295,6 +295,43 @@ suite("triggers", (t) => {
       await user.permission((await user.permissions.readAll().fetchAll()).resources[0].id).delete(); // a user may have only one permission per resource
     }
     refused(await replace(ofItem, { "x-ms-documentdb-pre-trigger-include": "stamp" }), 403, { text: "does not run triggers" });
+  });
+
+  t.it("run when a replace changes the item's id, and may change it themselves", async () => {
+    const rename = () => {
+      const request = getContext().getRequest();
+      request.setBody({ ...request.getBody(), id: "chosen" });
+    };
+    const note = () => {
+      const collection = getContext().getCollection();
+      const { id, _rid } = getContext().getResponse().getBody();
+      collection.createDocument(collection.getSelfLink(), { id: "note", pk: "a", of: id, rid: _rid });
+    };
+    const refuse = () => {
+      throw new Error("refused after the write");
+    };
+    const container = await withTriggers({ rename: [rename, TriggerType.Pre], note: [note, TriggerType.Post], refuse: [refuse, TriggerType.Post] });
+    const made = (await container.items.create({ id: "1", pk: "a" })).resource;
+    await container.items.create({ id: "taken", pk: "a" });
+    const changes = container.items.getChangeFeedIterator({ changeFeedStartFrom: ChangeFeedStartFrom.Now("a") });
+    await changes.readNext();
+
+    await fails(container.item("1", "a").replace({ id: "2", pk: "a" }, post("refuse")), 400, { text: "refused after the write" });
+    await fails(container.item("1", "a").replace({ id: "taken", pk: "a" }, post("note")), 409);
+    assert.deepEqual(await idsIn(container, "a"), ["1", "taken"]);
+    assert.deepEqual((await container.item("1", "a").read()).resource, made);
+
+    const { resource: renamed } = await container.item("1", "a").replace({ id: "2", pk: "a", n: 1 }, post("note"));
+    assert.equal(renamed.id, "2");
+    assert.equal(renamed._rid, made._rid);
+    assert.deepEqual(withoutSystem((await container.item("note", "a").read()).resource), { id: "note", pk: "a", of: "2", rid: made._rid });
+    assert.deepEqual((await container.item("2", "a").read()).resource, renamed);
+    const { resource: chosen } = await container.item("2", "a").replace({ id: "3", pk: "a" }, pre("rename"));
+    assert.equal(chosen.id, "chosen");
+    assert.equal(chosen._rid, made._rid);
+    assert.deepEqual(await idsIn(container, "a"), ["chosen", "note", "taken"]);
+    const page = await changes.readNext();
+    assert.deepEqual(page.result.map(({ id }) => id), ["note", "chosen"]); // latest versions: one change of the renamed item
   });
 
   t.it("that do not end, or do not compile, are refused, and the server goes on", async () => {

@@ -733,8 +733,8 @@ static inline void check_records(harness *h, const container *c) {
 
 typedef struct checked_version {
     log_entry entry;
-    uint64_t lsn;
-    slice key; /* the primary key of its item */
+    uint64_t lsn, number;
+    slice key; /* the primary key of its item, which a later version may change */
 } checked_version;
 
 static inline slice version_key(harness *h, const container *c, slice body) {
@@ -758,19 +758,20 @@ static inline size_t load_versions(harness *h, const container *c, checked_versi
         assert_true(layout_version_lsn(key, &v->lsn) && layout_log_entry_read(value, &v->entry, &head, &body, &note));
         assert_true(v->entry.kind == VERSION_DELETE ? head.lsn == v->entry.previous_lsn : head.lsn == v->lsn);
         assert_true(v->lsn <= atomic_load(&container_route(c->space->newest, &v->entry.epk)->lsn));
+        v->number = head.number;
         v->key = version_key(h, c, body);
     }
     assert_int_equal(store_scan_close(scan), OK);
     return n;
 }
 
-/* The lsn of the item at a primary key; 0: none. */
-static inline uint64_t lsn_at(harness *h, slice primary) {
+/* The item at a primary key; number 0: none. */
+static inline item_head head_at(harness *h, slice primary) {
     store_value value;
     item_found found = {0};
     slice item;
     if (store_get(h->store, STORE_INDEX, NULL, primary, &value) != OK) {
-        return 0;
+        return found.head;
     }
     if (layout_row_read(value.bytes, &found.place.segment, &item)) {
         assert_true(layout_head_read(item, &found.head, &found.body));
@@ -780,7 +781,7 @@ static inline uint64_t lsn_at(harness *h, slice primary) {
     }
     store_give(&value);
     item_give(&found);
-    return found.head.lsn;
+    return found.head;
 }
 
 /* Checks that the versions of an item form a chain, from the first one kept to the current item or its deletion. */
@@ -795,12 +796,13 @@ static inline void check_versions(harness *h, const container *c) {
         bool newer = false;
         for (size_t j = 0; j < n; j++) {
             const checked_version *other = &versions[j];
-            bool same = slice_eq(other->key, v->key);
+            bool same = other->number == v->number;
             next += same && v->entry.kind != VERSION_DELETE && other->entry.previous_lsn == v->lsn;
             newer = newer || (same && other->lsn > v->lsn);
         }
-        uint64_t now = newer ? 0 : lsn_at(h, v->key);
-        assert_true(newer || now == (v->entry.kind == VERSION_DELETE ? 0 : v->lsn));
+        item_head now = head_at(h, v->key);
+        bool is_there = now.number == v->number && now.lsn == v->lsn;
+        assert_true(newer || is_there == (v->entry.kind != VERSION_DELETE));
         assert_int_equal(next, newer && v->entry.kind != VERSION_DELETE);
     }
     free(versions);

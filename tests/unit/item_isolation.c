@@ -17,30 +17,39 @@ typedef struct step {
     int partition;
     const char *id;
     int n;
+    const char *to; /* a replace gives the item this id; NULL: it keeps its own */
 } step;
 
 static err take_step(item_transaction *t, const step *s) {
-    return put(t, s->second ? b : a, s->kind, names[s->partition], s->id, s->n);
+    return s->to ? rename_to(t, s->second ? b : a, names[s->partition], s->id, s->to, s->n)
+                 : put(t, s->second ? b : a, s->kind, names[s->partition], s->id, s->n);
 }
 
 static const struct {
     step own, others;
     err code;
 } conflicts[] = {
-    {{false, ITEM_REPLACE, 0, "1", 10}, {false, ITEM_REPLACE, 0, "1", 11}, E_RETRY_WITH},
-    {{false, ITEM_EDIT, 0, "1", 10}, {false, ITEM_EDIT, 0, "1", 11}, E_RETRY_WITH},
-    {{false, ITEM_UPSERT, 0, "1", 10}, {false, ITEM_DELETE, 0, "1", 0}, E_RETRY_WITH},
-    {{false, ITEM_DELETE, 0, "1", 0}, {false, ITEM_DELETE, 0, "1", 0}, E_RETRY_WITH},
-    {{false, ITEM_DELETE, 0, "1", 0}, {false, ITEM_REPLACE, 0, "1", 11}, E_RETRY_WITH},
-    {{false, ITEM_CREATE, 0, "9", 9}, {false, ITEM_CREATE, 0, "9", 10}, E_RETRY_WITH},
-    {{false, ITEM_UPSERT, 0, "9", 9}, {false, ITEM_CREATE, 0, "9", 10}, E_RETRY_WITH},
-    {{true, ITEM_REPLACE, 2, "3", 30}, {true, ITEM_REPLACE, 2, "3", 31}, E_RETRY_WITH},
-    {{true, ITEM_CREATE, 1, "9", 9}, {true, ITEM_CREATE, 1, "9", 10}, E_RETRY_WITH},
-    {{false, ITEM_CREATE, 0, "9", 9}, {false, ITEM_CREATE, 0, "8", 9}, E_UNIQUE_KEY},
-    {{false, ITEM_REPLACE, 0, "1", 9}, {false, ITEM_CREATE, 0, "8", 9}, E_UNIQUE_KEY},
-    {{false, ITEM_CREATE, 0, "9", 9}, {false, ITEM_CREATE, 1, "9", 9}, OK}, /* another partition */
-    {{false, ITEM_CREATE, 0, "9", 9}, {true, ITEM_CREATE, 0, "9", 9}, OK},  /* another container */
-    {{false, ITEM_REPLACE, 0, "1", 10}, {false, ITEM_REPLACE, 1, "2", 11}, OK},
+    {{false, ITEM_REPLACE, 0, "1", 10, NULL}, {false, ITEM_REPLACE, 0, "1", 11, NULL}, E_RETRY_WITH},
+    {{false, ITEM_EDIT, 0, "1", 10, NULL}, {false, ITEM_EDIT, 0, "1", 11, NULL}, E_RETRY_WITH},
+    {{false, ITEM_UPSERT, 0, "1", 10, NULL}, {false, ITEM_DELETE, 0, "1", 0, NULL}, E_RETRY_WITH},
+    {{false, ITEM_DELETE, 0, "1", 0, NULL}, {false, ITEM_DELETE, 0, "1", 0, NULL}, E_RETRY_WITH},
+    {{false, ITEM_DELETE, 0, "1", 0, NULL}, {false, ITEM_REPLACE, 0, "1", 11, NULL}, E_RETRY_WITH},
+    {{false, ITEM_CREATE, 0, "9", 9, NULL}, {false, ITEM_CREATE, 0, "9", 10, NULL}, E_RETRY_WITH},
+    {{false, ITEM_UPSERT, 0, "9", 9, NULL}, {false, ITEM_CREATE, 0, "9", 10, NULL}, E_RETRY_WITH},
+    {{true, ITEM_REPLACE, 2, "3", 30, NULL}, {true, ITEM_REPLACE, 2, "3", 31, NULL}, E_RETRY_WITH},
+    {{true, ITEM_CREATE, 1, "9", 9, NULL}, {true, ITEM_CREATE, 1, "9", 10, NULL}, E_RETRY_WITH},
+    {{false, ITEM_CREATE, 0, "9", 9, NULL}, {false, ITEM_CREATE, 0, "8", 9, NULL}, E_UNIQUE_KEY},
+    {{false, ITEM_REPLACE, 0, "1", 9, NULL}, {false, ITEM_CREATE, 0, "8", 9, NULL}, E_UNIQUE_KEY},
+    {{false, ITEM_REPLACE, 0, "1", 9, "9"}, {false, ITEM_REPLACE, 0, "1", 8, NULL}, E_RETRY_WITH},
+    {{false, ITEM_REPLACE, 0, "1", 9, "9"}, {false, ITEM_DELETE, 0, "1", 0, NULL}, E_RETRY_WITH},
+    {{false, ITEM_REPLACE, 0, "1", 9, "9"}, {false, ITEM_CREATE, 0, "9", 8, NULL}, E_RETRY_WITH}, /* the new id was taken meanwhile */
+    {{false, ITEM_REPLACE, 0, "1", 9, "9"}, {false, ITEM_REPLACE, 0, "1", 8, "8"}, E_RETRY_WITH},
+    {{false, ITEM_REPLACE, 0, "1", 9, "9"}, {false, ITEM_CREATE, 0, "8", 9, NULL}, E_UNIQUE_KEY},
+    {{false, ITEM_CREATE, 0, "9", 9, NULL}, {false, ITEM_REPLACE, 0, "1", 8, "9"}, E_RETRY_WITH},
+    {{true, ITEM_REPLACE, 2, "3", 9, "9"}, {true, ITEM_CREATE, 2, "8", 8, NULL}, OK},
+    {{false, ITEM_CREATE, 0, "9", 9, NULL}, {false, ITEM_CREATE, 1, "9", 9, NULL}, OK}, /* another partition */
+    {{false, ITEM_CREATE, 0, "9", 9, NULL}, {true, ITEM_CREATE, 0, "9", 9, NULL}, OK},  /* another container */
+    {{false, ITEM_REPLACE, 0, "1", 10, NULL}, {false, ITEM_REPLACE, 1, "2", 11, NULL}, OK},
 };
 
 /* The conflicting step is in the middle of others, which fail with it. */
@@ -210,6 +219,7 @@ static err write_all(void) {
     code = code != OK ? code : put(t, b, ITEM_DELETE, names[2], "3", 0);
     code = code != OK ? code : put(t, a, ITEM_CREATE, names[1], "5", 5);
     code = code != OK ? code : put(t, b, ITEM_EDIT, names[0], "4", 40);
+    code = code != OK ? code : rename_to(t, b, names[0], "4", "44", 40);
     item_key key = key_of(a, names[1], "2");
     item_found found;
     if (code == OK) {
@@ -250,7 +260,8 @@ static bool try_failing(int kind, unsigned n, bool torn) {
     check_all();
     restart();
     assert_int_equal(get(NULL, a, names[0], "1", false), fired && !torn ? 1 : 10);
-    assert_int_equal(get(NULL, b, names[0], "4", false), fired && !torn ? 4 : 40);
+    assert_int_equal(get(NULL, b, names[0], "4", false), fired && !torn ? 4 : -1);
+    assert_int_equal(get(NULL, b, names[0], "44", false), fired && !torn ? -1 : 40);
     if (fired && !torn) { /* without failures it works */
         assert_int_equal(write_all(), OK);
         check_all();
@@ -336,6 +347,22 @@ static void write_slot(model *m, modelled *x, int i) {
     }
 }
 
+/* Gives the item of a slot the id of any slot of its partition. */
+static void rename_slot(model *m, modelled *x, int i) {
+    slot *s = x ? x->now : m->committed;
+    int to = (i < SLOTS / 2 ? 0 : SLOTS / 2) + PARTITIONS * any(m, 4) + i % PARTITIONS;
+    int n = 1000 * (to + 1) + m->stamps % 1000;
+    err code = rename_to(x ? x->t : NULL, slot_container(i), slot_partition(i), slot_id(i), slot_id(to), n);
+    assert_int_equal(code, s[i].n < 0 ? E_NOT_FOUND : to == i || s[to].n < 0 ? OK : E_CONFLICT);
+    if (code == OK) {
+        s[i] = (slot){-1, 0};
+        s[to] = (slot){n, ++m->stamps};
+        if (x) {
+            x->written[i] = x->written[to] = true;
+        }
+    }
+}
+
 static bool is_stale(const model *m, const modelled *x) {
     bool stale = false, writes = false;
     for (int i = 0; i < SLOTS; i++) {
@@ -395,17 +422,22 @@ static void reshape(model *m) {
 static void take_random_step(model *m) {
     modelled *x = &m->open[any(m, OPEN_MAX)];
     int i = any(m, SLOTS), what = any(m, 100);
-    if (what < 10) {
+    if (what < 8) {
         write_slot(m, NULL, i);
+    } else if (what < 10) {
+        rename_slot(m, NULL, i);
     } else if (!x->t) {
         x->t = begin();
     } else if (what < 45) {
         read_slot(m, x, i);
     } else if (what < 55) {
         read_rows(m, x, i);
-    } else if (what < 85) {
+    } else if (what < 75) {
         touch(m, x);
         write_slot(m, x, i);
+    } else if (what < 85) {
+        touch(m, x);
+        rename_slot(m, x, i);
     } else if (what < 97) {
         end_modelled(m, x);
     } else if (what < 98) {

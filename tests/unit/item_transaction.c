@@ -227,6 +227,79 @@ static void lists_show_own_writes(void **state) {
     check_all();
 }
 
+/* ---- other ids ---- */
+
+static uint64_t number_of(container *c, const char *header, const char *id) {
+    item_key key = key_of(c, header, id);
+    uint64_t number;
+    assert_int_equal(item_number_of(harness_items(&h), c, &key, &number), OK);
+    return number;
+}
+
+static void an_item_gets_another_id(void **state) {
+    (void)state;
+    make_some();
+    uint64_t number = number_of(a, names[0], "1"), lsn = range_of(a, names[0])->lsn;
+    item_transaction *t = begin();
+    assert_int_equal(rename_to(t, a, names[0], "1", "7", 1), OK); /* with the same unique values */
+    assert_int_equal(get(t, a, names[0], "1", false), -1);
+    assert_int_equal(get(t, a, names[0], "7", false), 1);
+    assert_int_equal(get(NULL, a, names[0], "1", false), 1); /* invisible to others until the commit */
+    assert_int_equal(get(NULL, a, names[0], "7", false), -1);
+    assert_int_equal(commit_it(t), OK);
+    assert_int_equal(number_of(a, names[0], "7"), number);
+    assert_int_equal(range_of(a, names[0])->lsn, lsn + 1); /* one change */
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(get(NULL, a, names[0], "1", false), -1);
+        assert_int_equal(get(NULL, a, names[0], "7", false), 1);
+        restart();
+    }
+}
+
+/* Two items exchange their ids; a new item gets another id and is edited; old ids are used again. */
+static void ids_are_changed_again_and_again(void **state) {
+    (void)state;
+    assert_int_equal(put(NULL, b, ITEM_CREATE, names[0], "1", 1), OK);
+    assert_int_equal(put(NULL, b, ITEM_CREATE, names[0], "2", 2), OK);
+    assert_int_equal(put(NULL, b, ITEM_CREATE, names[0], "3", 3), OK);
+    uint64_t first = number_of(b, names[0], "1"), second = number_of(b, names[0], "2");
+    item_transaction *t = begin();
+    assert_int_equal(rename_to(t, b, names[0], "1", "2", 10), E_CONFLICT);
+    assert_int_equal(rename_to(t, b, names[0], "4", "5", 10), E_NOT_FOUND);
+    assert_int_equal(rename_to(t, b, names[0], "1", "between", 10), OK);
+    assert_int_equal(rename_to(t, b, names[0], "1", "5", 10), E_NOT_FOUND);
+    assert_int_equal(rename_to(t, b, names[0], "2", "1", 20), OK);
+    assert_int_equal(rename_to(t, b, names[0], "between", "2", 11), OK);
+    assert_int_equal(put(t, b, ITEM_CREATE, names[0], "5", 5), OK);
+    assert_int_equal(rename_to(t, b, names[0], "5", "6", 6), OK);
+    assert_int_equal(put(t, b, ITEM_EDIT, names[0], "6", 66), OK);
+    assert_int_equal(put(t, b, ITEM_CREATE, names[0], "5", 50), OK);
+    assert_int_equal(put(t, b, ITEM_DELETE, names[0], "3", 0), OK);
+    assert_int_equal(rename_to(t, b, names[0], "5", "3", 33), OK);
+    assert_int_equal(put(t, b, ITEM_CREATE, names[0], "7", 7), OK);
+    assert_int_equal(rename_to(t, b, names[0], "7", "8", 8), OK);
+    assert_int_equal(put(t, b, ITEM_DELETE, names[0], "8", 0), OK);
+    for (size_t page = 1; page < 8; page++) {
+        if (!harness_clustered() || harness_ordered()) {
+            assert_string_equal(listed(t, b, names[0], page), "11 20 66 33 ");
+        }
+        assert_string_equal(rows(t, b, names[0], false, page), "20 11 33 66 ");
+        assert_string_equal(rows(t, b, names[0], true, page), "66 33 11 20 ");
+    }
+    assert_int_equal(rename_to(t, b, names[0], "2", "there", 12), OK); /* and back: it is at its own key, and counted once */
+    assert_int_equal(rename_to(t, b, names[0], "1", "2", 21), OK);
+    assert_string_equal(rows(t, b, names[0], false, 2), "21 33 66 12 ");
+    assert_string_equal(rows(t, b, names[0], true, 2), "12 66 33 21 ");
+    assert_int_equal(commit_it(t), OK);
+    assert_int_equal(number_of(b, names[0], "there"), first);
+    assert_int_equal(number_of(b, names[0], "2"), second);
+    assert_int_equal(get(NULL, b, names[0], "6", false), 66);
+    assert_int_equal(get(NULL, b, names[0], "3", false), 33);
+    assert_int_equal(get(NULL, b, names[0], "1", false), -1);
+    check_all();
+    restart();
+}
+
 /* ---- homes ---- */
 
 static void two_homes_are_refused(void **state) {
@@ -422,6 +495,8 @@ int main(void) {
         BOTH(edits_see_own_writes),
         BOTH(an_edit_that_left_the_item_is_a_guard),
         BOTH(lists_show_own_writes),
+        BOTH(an_item_gets_another_id),
+        BOTH(ids_are_changed_again_and_again),
         BOTH(two_homes_are_refused),
         BOTH(writes_and_guards_are_bounded),
         BOTH(bytes_are_bounded),

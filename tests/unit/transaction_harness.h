@@ -132,6 +132,13 @@ static inline err put(item_transaction *t, container *c, item_kind kind, const c
     return t ? item_transaction_write(t, harness_op(&h), c, op) : harness_commit(&h, c, op, 1, true);
 }
 
+/* A replace that gives the item another id. */
+static inline err rename_to(item_transaction *t, container *c, const char *header, const char *id, const char *to, int n) {
+    item_op *op = arena_new(&h.arena, item_op);
+    assert_int_equal(harness_prepare(&h, c, op, ITEM_REPLACE, header, id, body_of(header, to, n)), OK);
+    return t ? item_transaction_write(t, harness_op(&h), c, op) : harness_commit(&h, c, op, 1, true);
+}
+
 static inline int number_in(slice body) {
     bson_iter_t it;
     assert_true(doc_find_key(body, SLICE_LIT("u"), &it));

@@ -26,7 +26,7 @@ typedef enum cql_term_kind {
     CQL_TERM_SET,      /* {a, b}; {} too, which may become a map */
     CQL_TERM_MAP,      /* {k: v}: `items` are keys and values in turn */
     CQL_TERM_UDT,      /* {name: v}: `names` beside `items` */
-    CQL_TERM_TUPLE,    /* (a, b); one element in parentheses is that element */
+    CQL_TERM_TUPLE,    /* (a, b). One element in parentheses is a tuple too; for a receiver that is none, it is that element */
     CQL_TERM_FUNCTION, /* `keyspace`.`name`(`items`); count(*) has no items and `star` set */
     CQL_TERM_HINT,     /* (type) x: `type`, `items[0]` */
     CQL_TERM_CAST,     /* cast(x AS type): `type`, `items[0]` */
@@ -54,7 +54,6 @@ struct cql_term {
     uint32_t n;            /* items */
     uint32_t line, column; /* where it begins; lines from 1, columns from 0 */
     slice text;            /* of a constant */
-    slice source;          /* of a selector: its text, without comments; the name of a column in the result is made of it (cql_term_name) */
     slice keyspace, name;
     const slice *names; /* of a user type's literal */
     const cql_term **items;

@@ -144,7 +144,9 @@ void cql_json_write(buf *out, const cql_type *type, cql_value v); /* as toJson d
 /* One JSON text. E_BAD_REQUEST: "Unable to make int from '\"x\"'", "Error decoding JSON value for v: …". */
 MUST_CHECK err cql_json_read(op *o, const cql_type *type, slice json, cql_value *value_out);
 
-/* One BSON value that came from JSON text (doc/json.h): what cql_json_read does after parsing; INSERT JSON parses the whole row once. */
+/* The row of INSERT JSON: parses a JSON object once, into BSON whose members are read by cql_json_value. Numbers of any size stay exact, in
+ * a form of this library's own; so the BSON is for nothing else. E_BAD_REQUEST: not a JSON object. */
+MUST_CHECK err cql_json_document(op *o, slice json, slice *bson_out);
 MUST_CHECK err cql_json_value(op *o, const cql_type *type, const doc_element *e, cql_value *value_out);
 
 /* ---- BSON ---- */

@@ -51,36 +51,54 @@ static int digit_of(char c, char last) {
     return c == last ? 63 : digits[(unsigned char)c] - 1;
 }
 
-static bool decode(buf *out, slice text, char last) {
-    size_t before = out->n;
-    if (text.n % 4) {
+/* Four digits as 24 bits; negative: one of them is not a digit. */
+static int32_t read_four(const char *p, char last) {
+    int a = digit_of(p[0], last), b = digit_of(p[1], last), c = digit_of(p[2], last), d = digit_of(p[3], last);
+    return (a | b | c | d) < 0 ? -1 : a << 18 | b << 12 | c << 6 | d;
+}
+
+static unsigned padding_of(slice text) {
+    return text.p[text.n - 1] != '=' ? 0 : text.p[text.n - 2] == '=' ? 2 : 1;
+}
+
+/* The last four characters, of which `pad` are '='. Unused bits before the padding must be zero. */
+static bool decode_padded(const char *p, unsigned pad, char last, char *to) {
+    char four[4] = {p[0], p[1], pad == 2 ? 'A' : p[2], 'A'};
+    int32_t v = read_four(four, last);
+    if (v < 0 || v & (pad == 2 ? 0xFFFF : 0xFF)) {
         return false;
     }
-    for (size_t i = 0; i < text.n; i += 4) {
-        int pad = 0;
-        uint32_t v = 0;
-        if (i + 4 == text.n && text.p[i + 3] == '=') {
-            pad = text.p[i + 2] == '=' ? 2 : 1;
-        }
-        for (int j = 0; j < 4; j++) {
-            int digit = j >= 4 - pad ? 0 : digit_of(text.p[i + j], last);
-            if (digit < 0) {
-                out->n = before;
-                return false;
-            }
-            v = v << 6 | (uint32_t)digit;
-        }
-        if (v & (pad == 2 ? 0xFFFFu : pad == 1 ? 0xFFu : 0)) { /* unused bits before the padding must be zero */
-            out->n = before;
+    to[0] = (char)(v >> 16);
+    if (pad == 1) {
+        to[1] = (char)(v >> 8);
+    }
+    return true;
+}
+
+static bool decode(buf *out, slice text, char last) {
+    if (text.n == 0 || text.n % 4) {
+        return text.n == 0 && buf_ok(out);
+    }
+    unsigned pad = padding_of(text);
+    size_t bytes = text.n / 4 * 3 - pad;
+    if (!buf_reserve(out, bytes)) {
+        return false;
+    }
+    char *to = out->p + out->n;
+    const char *from = text.p, *end = text.p + text.n - (pad ? 4 : 0);
+    for (; from < end; from += 4, to += 3) {
+        int32_t v = read_four(from, last);
+        if (v < 0) {
             return false;
         }
-        char bytes[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
-        buf_add(out, bytes, (size_t)(3 - pad));
+        to[0] = (char)(v >> 16);
+        to[1] = (char)(v >> 8);
+        to[2] = (char)v;
     }
-    if (!buf_ok(out)) {
-        out->n = before;
+    if (pad && !decode_padded(from, pad, last, to)) {
         return false;
     }
+    out->n += bytes;
     return true;
 }
 

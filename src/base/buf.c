@@ -51,13 +51,24 @@ char *buf_take(buf *b, size_t *n_out) {
     return p;
 }
 
+#define TENS(d) d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9"
+
+/* "00" to "99": a number is written two digits at a time. */
+static const char pairs[] = TENS("0") TENS("1") TENS("2") TENS("3") TENS("4") TENS("5") TENS("6") TENS("7") TENS("8") TENS("9");
+
 void buf_add_u64(buf *b, uint64_t value) {
     char digits[20];
     size_t i = sizeof digits;
-    do {
-        digits[--i] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
+    for (; value >= 100; value /= 100) {
+        i -= 2;
+        memcpy(digits + i, pairs + value % 100 * 2, 2);
+    }
+    if (value >= 10) {
+        i -= 2;
+        memcpy(digits + i, pairs + value * 2, 2);
+    } else {
+        digits[--i] = (char)('0' + value);
+    }
     buf_add(b, digits + i, sizeof digits - i);
 }
 

@@ -66,10 +66,9 @@ static bool seconds_of(const int date[3], const int time[3], int64_t *seconds_ou
 
 /* ---- header fields ---- */
 
-static bool skip(slice *text, const char *word) {
-    slice wanted = slice_str(word);
-    bool there = text->n >= wanted.n && slice_eq_nocase(slice_of(text->p, wanted.n), wanted);
-    *text = there ? slice_skip(*text, wanted.n) : *text;
+static bool skip(slice *text, char wanted) {
+    bool there = text->n && text->p[0] == wanted;
+    *text = there ? slice_skip(*text, 1) : *text;
     return there;
 }
 
@@ -90,17 +89,17 @@ static int take_word(slice *text, const int *words, int count) {
 static bool take_date(slice *text, int date[3], int time[3]) {
     int day = take_digits(text, 2);
     date[2] = day >= 0 ? day : take_digits(text, 1);
-    bool good = skip(text, " ");
+    bool good = skip(text, ' ');
     date[1] = take_word(text, months, 12);
-    good = good && skip(text, " ");
+    good = good && skip(text, ' ');
     date[0] = take_digits(text, 4);
-    good = good && skip(text, " ");
+    good = good && skip(text, ' ');
     time[0] = take_digits(text, 2);
-    good = good && skip(text, ":");
+    good = good && skip(text, ':');
     time[1] = take_digits(text, 2);
-    good = good && skip(text, ":");
+    good = good && skip(text, ':');
     time[2] = take_digits(text, 2);
-    return good && skip(text, " ");
+    return good && skip(text, ' ');
 }
 
 /* How many seconds the zone is ahead of UTC. */
@@ -112,8 +111,8 @@ static bool read_zone(slice text, int *ahead_out) {
             return true;
         }
     }
-    bool behind = skip(&text, "-");
-    if (!behind && !skip(&text, "+")) {
+    bool behind = skip(&text, '-');
+    if (!behind && !skip(&text, '+')) {
         return false;
     }
     int hours = take_digits(&text, 2), minutes = take_digits(&text, 2);
@@ -131,7 +130,7 @@ bool date_parse_http(slice text, int64_t *seconds_out) {
     int64_t seconds = 0;
     *seconds_out = 0;
     int week_day = take_word(&text, week_days, 7);
-    if (week_day >= 0 && !skip(&text, ", ")) {
+    if (week_day >= 0 && !(skip(&text, ',') && skip(&text, ' '))) {
         return false;
     }
     if (!take_date(&text, date, time) || !read_zone(text, &ahead) || date[0] < 1 || !seconds_of(date, time, &seconds)) {

@@ -145,28 +145,36 @@ static slice bytes_of(const http_framing *f, http_span s) {
     return (slice){f->base + s.at, s.n};
 }
 
-/* Whether there is a control character other than a tab. Checks eight bytes at a time; bytes are checked singly only at the end, or after a
- * hit, which may be a tab. */
-static bool has_control(const char *p, size_t n) {
+/* The top bits of those of eight bytes that are control characters; bytes above one that is may be marked too. */
+static uint64_t controls(const char *p) {
     const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
-    uint64_t hit = 0;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t x;
-        memcpy(&x, p + i, 8);
-        uint64_t del = x ^ (ones * 0x7F);
-        hit |= ((x - ones * 0x20) & ~x) | ((del - ones) & ~del);
-    }
-    if ((hit & tops) == 0 && i == n) {
-        return false;
-    }
-    for (i = (hit & tops) ? 0 : i; i < n; i++) {
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    uint64_t del = x ^ (ones * 0x7F);
+    return (((x - ones * 0x20) & ~x) | ((del - ones) & ~del)) & tops;
+}
+
+static bool has_control_singly(const char *p, size_t n) {
+    for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)p[i];
         if ((c < 0x20 && c != '\t') || c == 0x7F) {
             return true;
         }
     }
     return false;
+}
+
+/* Whether there is a control character other than a tab. Checks eight bytes at a time, the last eight again if need be. Bytes are checked
+ * singly if there are fewer, or after a hit, which may be a tab. */
+static bool has_control(const char *p, size_t n) {
+    if (n < 8) {
+        return has_control_singly(p, n);
+    }
+    uint64_t hit = controls(p + n - 8);
+    for (size_t i = 0; i + 8 < n; i += 8) {
+        hit |= controls(p + i);
+    }
+    return hit && has_control_singly(p, n);
 }
 
 static void record_field(http_framing *f, uint8_t field) {

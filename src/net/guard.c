@@ -91,7 +91,7 @@ static bool is_our_host(const net_guard *g, const net_caller *caller) {
     if (!cut_port(caller->host, &name)) {
         return false;
     }
-    return slice_eq_nocase(name, SLICE_LIT("localhost")) || is_our_address(caller, name) ||
+    return slice_eq(name, SLICE_LIT("127.0.0.1")) || slice_eq_nocase(name, SLICE_LIT("localhost")) || is_our_address(caller, name) ||
            (g->machine[0] && slice_eq_nocase(name, slice_str(g->machine))) || (g->allowed && is_listed(slice_str(g->allowed), name));
 }
 

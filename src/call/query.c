@@ -115,8 +115,8 @@ static bool try_quickly(call_query *q) {
     if (!q->is_short || is_long(q) || !call__worth_a_try(container, text)) {
         return false;
     }
-    item_cursor *begun = arena_alloc(q->call.op->arena, sizeof *begun);
-    item_cursor_copy(begun, q->cursor);
+    item_cursor begun;
+    item_cursor_copy(&begun, q->cursor);
     q->call.code = run_page(q, true);
     call__tried(container, text, q->call.code == E_QUERY_TOO_LONG);
     if (q->call.code != E_QUERY_TOO_LONG) {
@@ -124,7 +124,7 @@ static bool try_quickly(call_query *q) {
     }
     q->call.code = OK;
     q->call.op->admitted = false;
-    item_cursor_copy(q->cursor, begun);
+    item_cursor_copy(q->cursor, &begun);
     buf_clear(q->out);
     return false;
 }

@@ -50,65 +50,77 @@ static uint32_t character_bytes(const query_lexer *l, uint32_t at) {
 /* ---- words ---- */
 
 typedef struct word {
-    const char *text;
+    slice text;
     query_token_kind kind;
     bool exact; /* case-sensitive */
 } word;
 
+#define ANY_CASE(text, kind)                                                                                                               \
+    { {text, sizeof(text) - 1}, kind, false }
+#define EXACT(text, kind)                                                                                                                  \
+    { {text, sizeof(text) - 1}, kind, true }
+
 /* In alphabetical order, for the binary search. */
 static const word words[] = {
-    {"AND", TOKEN_AND, false},
-    {"ARRAY", TOKEN_ARRAY, false},
-    {"AS", TOKEN_AS, false},
-    {"ASC", TOKEN_ASC, false},
-    {"BETWEEN", TOKEN_BETWEEN, false},
-    {"BY", TOKEN_BY, false},
-    {"CASE", TOKEN_RESERVED, false},
-    {"CAST", TOKEN_RESERVED, false},
-    {"CONVERT", TOKEN_RESERVED, false},
-    {"CROSS", TOKEN_RESERVED, false},
-    {"DESC", TOKEN_DESC, false},
-    {"DISTINCT", TOKEN_DISTINCT, false},
-    {"ELSE", TOKEN_RESERVED, false},
-    {"END", TOKEN_RESERVED, false},
-    {"ESCAPE", TOKEN_ESCAPE, false},
-    {"EXISTS", TOKEN_EXISTS, false},
-    {"false", TOKEN_FALSE, true},
-    {"FOR", TOKEN_RESERVED, false},
-    {"FROM", TOKEN_FROM, false},
-    {"GROUP", TOKEN_GROUP, false},
-    {"HAVING", TOKEN_RESERVED, false},
-    {"IN", TOKEN_IN, false},
-    {"INNER", TOKEN_RESERVED, false},
-    {"INSERT", TOKEN_RESERVED, false},
-    {"INTO", TOKEN_RESERVED, false},
-    {"IS", TOKEN_RESERVED, false},
-    {"JOIN", TOKEN_JOIN, false},
-    {"LEFT", TOKEN_LEFT, false},
-    {"LIKE", TOKEN_LIKE, false},
-    {"LIMIT", TOKEN_LIMIT, false},
-    {"NOT", TOKEN_NOT, false},
-    {"null", TOKEN_NULL, true},
-    {"OFFSET", TOKEN_OFFSET, false},
-    {"ON", TOKEN_RESERVED, false},
-    {"OR", TOKEN_OR, false},
-    {"ORDER", TOKEN_ORDER, false},
-    {"OUTER", TOKEN_RESERVED, false},
-    {"OVER", TOKEN_RESERVED, false},
-    {"RIGHT", TOKEN_RIGHT, false},
-    {"SELECT", TOKEN_SELECT, false},
-    {"SET", TOKEN_RESERVED, false},
-    {"THEN", TOKEN_RESERVED, false},
-    {"TOP", TOKEN_TOP, false},
-    {"true", TOKEN_TRUE, true},
-    {"udf", TOKEN_UDF, true},
-    {"undefined", TOKEN_UNDEFINED, true},
-    {"UPDATE", TOKEN_RESERVED, false},
-    {"VALUE", TOKEN_VALUE, false},
-    {"WHEN", TOKEN_RESERVED, false},
-    {"WHERE", TOKEN_WHERE, false},
-    {"WITH", TOKEN_RESERVED, false},
+    ANY_CASE("AND", TOKEN_AND),
+    ANY_CASE("ARRAY", TOKEN_ARRAY),
+    ANY_CASE("AS", TOKEN_AS),
+    ANY_CASE("ASC", TOKEN_ASC),
+    ANY_CASE("BETWEEN", TOKEN_BETWEEN),
+    ANY_CASE("BY", TOKEN_BY),
+    ANY_CASE("CASE", TOKEN_RESERVED),
+    ANY_CASE("CAST", TOKEN_RESERVED),
+    ANY_CASE("CONVERT", TOKEN_RESERVED),
+    ANY_CASE("CROSS", TOKEN_RESERVED),
+    ANY_CASE("DESC", TOKEN_DESC),
+    ANY_CASE("DISTINCT", TOKEN_DISTINCT),
+    ANY_CASE("ELSE", TOKEN_RESERVED),
+    ANY_CASE("END", TOKEN_RESERVED),
+    ANY_CASE("ESCAPE", TOKEN_ESCAPE),
+    ANY_CASE("EXISTS", TOKEN_EXISTS),
+    EXACT("false", TOKEN_FALSE),
+    ANY_CASE("FOR", TOKEN_RESERVED),
+    ANY_CASE("FROM", TOKEN_FROM),
+    ANY_CASE("GROUP", TOKEN_GROUP),
+    ANY_CASE("HAVING", TOKEN_RESERVED),
+    ANY_CASE("IN", TOKEN_IN),
+    ANY_CASE("INNER", TOKEN_RESERVED),
+    ANY_CASE("INSERT", TOKEN_RESERVED),
+    ANY_CASE("INTO", TOKEN_RESERVED),
+    ANY_CASE("IS", TOKEN_RESERVED),
+    ANY_CASE("JOIN", TOKEN_JOIN),
+    ANY_CASE("LEFT", TOKEN_LEFT),
+    ANY_CASE("LIKE", TOKEN_LIKE),
+    ANY_CASE("LIMIT", TOKEN_LIMIT),
+    ANY_CASE("NOT", TOKEN_NOT),
+    EXACT("null", TOKEN_NULL),
+    ANY_CASE("OFFSET", TOKEN_OFFSET),
+    ANY_CASE("ON", TOKEN_RESERVED),
+    ANY_CASE("OR", TOKEN_OR),
+    ANY_CASE("ORDER", TOKEN_ORDER),
+    ANY_CASE("OUTER", TOKEN_RESERVED),
+    ANY_CASE("OVER", TOKEN_RESERVED),
+    ANY_CASE("RIGHT", TOKEN_RIGHT),
+    ANY_CASE("SELECT", TOKEN_SELECT),
+    ANY_CASE("SET", TOKEN_RESERVED),
+    ANY_CASE("THEN", TOKEN_RESERVED),
+    ANY_CASE("TOP", TOKEN_TOP),
+    EXACT("true", TOKEN_TRUE),
+    EXACT("udf", TOKEN_UDF),
+    EXACT("undefined", TOKEN_UNDEFINED),
+    ANY_CASE("UPDATE", TOKEN_RESERVED),
+    ANY_CASE("VALUE", TOKEN_VALUE),
+    ANY_CASE("WHEN", TOKEN_RESERVED),
+    ANY_CASE("WHERE", TOKEN_WHERE),
+    ANY_CASE("WITH", TOKEN_RESERVED),
 };
+
+/* Below, equal to or above 0, as the name comes before, is or comes after the word. Most are told apart by their first letters. */
+static int compare_with_word(slice name, slice word) {
+    int c = (name.p[0] | 0x20) - (word.p[0] | 0x20);
+    c = c ? c : strncasecmp(name.p, word.p, name.n < word.n ? name.n : word.n);
+    return c ? c : (name.n > word.n) - (name.n < word.n);
+}
 
 static query_token_kind word_kind(slice text) {
     size_t low = 0;
@@ -116,16 +128,12 @@ static query_token_kind word_kind(slice text) {
     while (low < high) {
         size_t middle = (low + high) / 2;
         const word *w = &words[middle];
-        size_t n = strlen(w->text);
-        int c = strncasecmp(text.p, w->text, text.n < n ? text.n : n);
-        if (c == 0 && text.n == n) {
-            return w->exact && memcmp(text.p, w->text, n) != 0 ? TOKEN_NAME : w->kind;
+        int c = compare_with_word(text, w->text);
+        if (c == 0) {
+            return w->exact && !slice_eq(text, w->text) ? TOKEN_NAME : w->kind;
         }
-        if (c < 0 || (c == 0 && text.n < n)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
+        high = c < 0 ? middle : high;
+        low = c < 0 ? low : middle + 1;
     }
     return TOKEN_NAME;
 }

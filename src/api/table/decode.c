@@ -23,10 +23,11 @@ err table_read_top(table_request *q, size_t *max_out) {
     return OK;
 }
 
+/* `word` is in lower case. */
 static bool contains(slice text, const char *word) {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= text.n; i++) {
-        if (slice_eq_nocase(slice_of(text.p + i, n), slice_of(word, n))) {
+        if ((text.p[i] | 0x20) == word[0] && slice_eq_nocase(slice_of(text.p + i, n), slice_of(word, n))) {
             return true;
         }
     }
@@ -60,16 +61,16 @@ bool table_is_large(const container *c) {
 }
 
 slice table_row_of(arena *a, const container *c, slice row) {
-    bson_t text = BSON_INITIALIZER;
-    doc_element e;
+    enum { LENGTH = 4 }; /* a text as BSON has it: its length with the NUL at its end, then the text */
+    char *text = arena_alloc_aligned(a, LENGTH + row.n + 1, 1);
+    doc_element e = {.key = SLICE_LIT("RowKey"), .value = slice_of(text, LENGTH + row.n + 1), .type = BSON_TYPE_UTF8};
     buf bytes = buf_init(BUF_NO_LIMIT);
-    bson_append_utf8(&text, "RowKey", -1, row.p, (int)row.n);
-    if (doc_find_member(slice_of(bson_get_data(&text), text.len), SLICE_LIT("RowKey"), &e)) {
-        row_add(&bytes, &c->row, 0, &e);
-    }
+    doc_store_i32(text, (int32_t)row.n + 1);
+    memcpy(text + LENGTH, row.p ? row.p : "", row.n);
+    text[LENGTH + row.n] = '\0';
+    row_add(&bytes, &c->row, 0, &e);
     slice encoded = arena_copy(a, buf_view(&bytes));
     buf_free(&bytes);
-    bson_destroy(&text);
     return encoded;
 }
 
@@ -85,7 +86,8 @@ static slice tame(arena *a, slice name) {
     char *text = arena_text(a, name);
     for (size_t i = 0; i < name.n; i++) {
         char c = text[i];
-        bool good = (unsigned)((c | 0x20) - 'a') < 26u || (c >= '0' && c <= '9') || (c && strchr("-._:[]", c));
+        bool good =
+            (unsigned)((c | 0x20) - 'a') < 26u || (c >= '0' && c <= ':') || c == '-' || c == '.' || c == '_' || c == '[' || c == ']';
         text[i] = good ? c : '_';
     }
     return slice_of(text, name.n);
@@ -95,13 +97,20 @@ slice table_account(const table_request *q) {
     return q->route.account.n ? tame(q->http->arena, q->route.account) : SLICE_LIT("devstoreaccount1");
 }
 
+static char *put(char *to, slice text) {
+    memcpy(to, text.p, text.n);
+    return to + text.n;
+}
+
 /* Path style if the request was. */
 slice table_base(table_request *q) {
     slice host = tame(q->http->arena, q->http->host), path = q->http->path, account = table_account(q);
     slice rest = slice_skip(path, path.n > 0);
     bool in_path = slice_starts(rest, account) && (rest.n == account.n || rest.p[account.n] == '/');
-    return arena_printf(q->http->arena, "%s://%.*s%s%.*s", q->http->tls ? "https" : "http", (int)host.n, host.p, in_path ? "/" : "",
-                        in_path ? (int)account.n : 0, account.p);
+    slice scheme = q->http->tls ? SLICE_LIT("https://") : SLICE_LIT("http://");
+    char *text = arena_alloc_aligned(q->http->arena, scheme.n + host.n + 1 + account.n, 1), *end = put(put(text, scheme), host);
+    end = in_path ? put(put(end, SLICE_LIT("/")), account) : end;
+    return slice_of(text, (size_t)(end - text));
 }
 
 entity_view table_view(table_request *q, entity_metadata metadata) {

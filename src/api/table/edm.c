@@ -144,30 +144,29 @@ int64_t edm_ms_of(int64_t ticks, unsigned *rest_out) {
     return ms;
 }
 
-/* Writes `n` digits, and the character after them. */
-static char *put_digits(char *p, int value, int n, char after) {
-    for (int i = n - 1; i >= 0; i--) {
-        p[i] = (char)('0' + value % 10);
-        value /= 10;
-    }
-    p[n] = after;
-    return p + n + 1;
+static void put_two(char *p, int value) {
+    p[0] = (char)('0' + value / 10);
+    p[1] = (char)('0' + value % 10);
 }
 
 void edm_time_write(buf *out, int64_t ticks) {
-    char text[EDM_TIME_BYTES], *p = text;
+    char text[] = "0000-00-00T00:00:00.0000000Z";
     int year, month, day;
     int64_t seconds = floor_divide(ticks, TICKS_PER_SECOND), days = floor_divide(seconds, SECONDS_PER_DAY);
     int in_day = (int)(seconds - days * SECONDS_PER_DAY), fraction = (int)(ticks - seconds * TICKS_PER_SECOND);
     date_of(days, &year, &month, &day);
-    p = put_digits(p, year, 4, '-');
-    p = put_digits(p, month, 2, '-');
-    p = put_digits(p, day, 2, 'T');
-    p = put_digits(p, in_day / 3600, 2, ':');
-    p = put_digits(p, in_day / 60 % 60, 2, ':');
-    p = put_digits(p, in_day % 60, 2, '.');
-    put_digits(p, fraction, FRACTION_DIGITS, 'Z');
-    buf_add(out, text, sizeof text);
+    put_two(text, year / 100 % 100); /* of years with more digits, as SQL may have stored, the last four */
+    put_two(text + 2, year % 100);
+    put_two(text + 5, month);
+    put_two(text + 8, day);
+    put_two(text + 11, in_day / 3600);
+    put_two(text + 14, in_day / 60 % 60);
+    put_two(text + 17, in_day % 60);
+    put_two(text + 20, fraction / 100000);
+    put_two(text + 22, fraction / 1000 % 100);
+    put_two(text + 24, fraction / 10 % 100);
+    text[26] = (char)('0' + fraction % 10);
+    buf_add(out, text, EDM_TIME_BYTES);
 }
 
 /* ---- guids and doubles ---- */
@@ -200,13 +199,15 @@ bool edm_guid_parse(slice text, char bytes[static EDM_GUID_BYTES]) {
 
 void edm_guid_write(buf *out, slice bytes) {
     static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < bytes.n; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            buf_add_byte(out, '-');
+    char text[EDM_GUID_TEXT], *p = text;
+    for (size_t i = 0; i < EDM_GUID_BYTES; i++) {
+        *p++ = digits[(unsigned char)bytes.p[i] >> 4];
+        *p++ = digits[bytes.p[i] & 15];
+        if (i == 3 || i == 5 || i == 7 || i == 9) {
+            *p++ = '-';
         }
-        buf_add_byte(out, digits[(unsigned char)bytes.p[i] >> 4]);
-        buf_add_byte(out, digits[bytes.p[i] & 15]);
     }
+    buf_add(out, text, sizeof text);
 }
 
 bool edm_double_parse(slice text, double *value_out) {
@@ -257,13 +258,17 @@ slice edm_ticks_owner(slice ticks) {
 }
 
 static int64_t ticks_of(slice body, const doc_element *date) {
-    enum { ROOM = 2048 };
+    enum { ROOM = 2048, SUFFIX = sizeof TICKS_SUFFIX - 1 };
     char name[ROOM];
+    size_t n = date->key.n + SUFFIX;
     doc_element rest;
-    int n = snprintf(name, sizeof name, "%.*s" TICKS_SUFFIX, (int)date->key.n, date->key.p);
+    if (n <= ROOM) {
+        memcpy(name, date->key.p, date->key.n);
+        memcpy(name + date->key.n, TICKS_SUFFIX, SUFFIX);
+    }
     int64_t ms = doc_load_i64(date->value.p), most = INT64_MAX / EDM_TICKS_PER_MS;
     ms = ms > most ? most : ms < -most ? -most : ms;
-    bool exact = n < ROOM && doc_find_member(body, slice_of(name, (size_t)n), &rest) && rest.type == BSON_TYPE_INT32;
+    bool exact = n <= ROOM && doc_find_member(body, slice_of(name, n), &rest) && rest.type == BSON_TYPE_INT32;
     return ms * EDM_TICKS_PER_MS + (exact ? doc_load_i32(rest.value.p) % EDM_TICKS_PER_MS : 0);
 }
 

@@ -14,17 +14,16 @@ int64_t entity_timestamp(slice body, uint64_t version, uint32_t ts) {
 }
 
 void entity_etag(buf *out, slice body, uint64_t version, uint32_t ts) {
-    char room[EDM_TIME_BYTES + 1];
+    enum { HOURS = 13, MINUTES = 16 }; /* where these end, and a colon follows */
+    char room[EDM_TIME_BYTES];
     buf time = {.p = room, .cap = sizeof room, .max = sizeof room};
     edm_time_write(&time, entity_timestamp(body, version, ts));
     buf_add_lit(out, "W/\"datetime'");
-    for (size_t i = 0; i < time.n; i++) {
-        if (room[i] == ':') {
-            buf_add_lit(out, "%3A");
-        } else {
-            buf_add_byte(out, room[i]);
-        }
-    }
+    buf_add(out, room, HOURS);
+    buf_add_lit(out, "%3A");
+    buf_add(out, room + HOURS + 1, MINUTES - HOURS - 1);
+    buf_add_lit(out, "%3A");
+    buf_add(out, room + MINUTES + 1, EDM_TIME_BYTES - MINUTES - 1);
     buf_add_lit(out, "'\"");
 }
 
@@ -165,9 +164,19 @@ static void add_metadata(writer *w, slice body, uint64_t version, uint32_t ts) {
     buf_free(&text);
 }
 
+/* The Timestamp is that of the version, in ticks. */
+static bool value_of(slice body, const doc_element *e, bool stamp, int64_t timestamp, edm_value *v) {
+    if (stamp && e->type == BSON_TYPE_DATE_TIME) {
+        *v = (edm_value){.type = EDM_DATE_TIME, .number = timestamp};
+        return true;
+    }
+    return edm_of_element(body, e, v);
+}
+
 void entity_write(buf *out, const entity_view *view, slice body, uint64_t version, uint32_t ts) {
     writer w = {.out = out, .view = view};
     bool annotated = view->metadata != ENTITY_NO_METADATA;
+    int64_t timestamp = entity_timestamp(body, version, ts);
     doc_walk walk;
     doc_element e;
     edm_value v;
@@ -177,10 +186,9 @@ void entity_write(buf *out, const entity_view *view, slice body, uint64_t versio
     }
     for (doc_walk_init(&walk, body); doc_walk_next(&walk, &e);) {
         bool stamp = slice_eq(e.key, SLICE_LIT("Timestamp"));
-        if (edm_is_ticks(e.key) || !is_selected(view, e.key) || !edm_of_element(body, &e, &v)) {
+        if (edm_is_ticks(e.key) || !is_selected(view, e.key) || !value_of(body, &e, stamp, timestamp, &v)) {
             continue;
         }
-        v.number = stamp ? entity_timestamp(body, version, ts) : v.number;
         add_member(&w, e.key, &v, stamp ? view->metadata == ENTITY_FULL_METADATA : annotated && needs_type(&v));
     }
     buf_add_byte(out, '}');

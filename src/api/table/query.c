@@ -10,6 +10,11 @@
 
 enum { CONTINUATION_MAX = 16 * 1024 };
 
+typedef struct find_call {
+    call_find call; /* must be first */
+    table_request *q;
+} find_call;
+
 struct table_query {
     slice text;
     const filter *filter;
@@ -118,10 +123,13 @@ static bool take_found(void *context, const query_found *row) {
     return add_entity(context, row->body, &row->head);
 }
 
-static void find_again(call *c) {
-    table_request *q = (table_request *)c;
+static void drop_rows(table_request *q) {
     buf_clear(&q->rows);
     q->rows_n = 0;
+}
+
+static void find_again(call *c) {
+    drop_rows(((find_call *)c)->q);
 }
 
 /* ---- the answer ---- */
@@ -143,9 +151,9 @@ static void answer(table_request *q, slice place) {
     table_end(q);
 }
 
-static void finish(table_request *q, slice place) {
-    err code = q->call.any.code;
-    q->fault = q->call.any.fault;
+static void finish(table_request *q, const call *c, slice place) {
+    err code = c->code;
+    q->fault = c->fault;
     code = code == OK && !buf_ok(&q->rows) ? budget_error(q->op.budget) : code;
     code == OK ? answer(q, place) : table_fail(q, code);
 }
@@ -153,19 +161,20 @@ static void finish(table_request *q, slice place) {
 static void rows_read(call *c) {
     table_request *q = (table_request *)c;
     const item_rows_cursor *cursor = &q->call.rows.cursor;
-    finish(q, cursor->ended ? SLICE_EMPTY : cursor->place);
+    finish(q, c, cursor->ended ? SLICE_EMPTY : cursor->place);
 }
 
 static void ask_rows(table_request *q);
 
 /* If no condition leaves few entities of the partition, its rows are read in order instead. */
 static void found(call *c) {
-    table_request *q = (table_request *)c;
-    if (c->code != E_QUERY_TOO_LONG || !q->call.find.find.narrow) {
-        finish(q, q->call.find.next);
+    const find_call *f = (find_call *)c;
+    table_request *q = f->q;
+    if (c->code != E_QUERY_TOO_LONG || !f->call.find.narrow) {
+        finish(q, c, f->call.next);
         return;
     }
-    find_again(c);
+    drop_rows(q);
     q->op.detail_n = 0;
     q->query->by_rows = q->query->tried = true;
     ask_rows(q);
@@ -213,21 +222,23 @@ static slice key_order(arena *a, bool one_partition) {
 }
 
 static void ask_find(table_request *q) {
-    table_query *u = q->query;
-    call_find_init(&q->call.find, &q->front->core, q->http->client, &q->op, q->container, found);
-    q->call.find.find.where = filter_conditions(&q->op, u->filter, u->text, u->keys.one_partition, u->bounds);
-    q->call.find.find.order = key_order(q->http->arena, u->keys.one_partition);
+    const table_query *u = q->query;
+    find_call *f = arena_new(q->http->arena, find_call); /* too large for the request, of which most read one entity */
+    f->q = q;
+    call_find_init(&f->call, &q->front->core, q->http->client, &q->op, q->container, found);
+    f->call.find.where = filter_conditions(&q->op, u->filter, u->text, u->keys.one_partition, u->bounds);
+    f->call.find.order = key_order(q->http->arena, u->keys.one_partition);
     if (u->keys.one_partition) {
-        q->call.find.find.scope = query_scope_partition(&u->partition);
-        q->call.find.find.narrow = u->from.n == 0; /* further pages are found as the first one was */
+        f->call.find.scope = query_scope_partition(&u->partition);
+        f->call.find.narrow = u->from.n == 0; /* further pages are found as the first one was */
     }
-    q->call.find.from = u->from;
-    q->call.find.rows_max = u->max;
-    q->call.find.bytes_max = LIMIT_RESPONSE_BYTES;
-    q->call.find.sink = take_found;
-    q->call.find.context = q;
-    q->call.find.again = find_again;
-    call_find_submit(&q->call.find);
+    f->call.from = u->from;
+    f->call.rows_max = u->max;
+    f->call.bytes_max = LIMIT_RESPONSE_BYTES;
+    f->call.sink = take_found;
+    f->call.context = q;
+    f->call.again = find_again;
+    call_find_submit(&f->call);
 }
 
 static err prepare(table_request *q) {

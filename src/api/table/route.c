@@ -4,10 +4,18 @@
 
 #include "base/percent.h"
 
+static bool is_ascii(const char *text, size_t n) {
+    unsigned char all = 0;
+    for (size_t i = 0; i < n; i++) {
+        all |= (unsigned char)text[i];
+    }
+    return all < 0x80;
+}
+
 static bool decode(arena *a, slice raw, slice *text_out) {
     char *text = arena_alloc_aligned(a, raw.n + 1, 1);
     size_t n;
-    bool good = percent_decode(raw, text, &n) && bson_utf8_validate(text, n, true);
+    bool good = percent_decode(raw, text, &n) && (is_ascii(text, n) || bson_utf8_validate(text, n, true));
     *text_out = slice_of(text, good ? n : 0);
     return good;
 }

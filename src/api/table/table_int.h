@@ -46,7 +46,6 @@ struct table_request {
         call_read read;
         call_commit commit;
         call_rows rows;
-        call_find find;
     } call;
     http_request *http;
     table_front *front;

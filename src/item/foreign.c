@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "doc/json.h"
+
 enum { OWNERS_MAX = 8 };
 
 static const item_owner *owners[OWNERS_MAX];
@@ -27,6 +29,17 @@ void item_owner_register(const item_owner *owner) {
 
 const item_owner *item_owner_of(const container *c) {
     return find(c->api);
+}
+
+void item_add_shown_id(buf *json, const item_owner *owner, slice body) {
+    doc_element own;
+    if (!doc_find_member(body, SLICE_LIT("id"), &own)) {
+        buf text = buf_init(BUF_NO_LIMIT);
+        owner->show_id(body, &text);
+        buf_add_lit(json, ",\"id\":");
+        json_add_string(json, buf_view(&text));
+        buf_free(&text);
+    }
 }
 
 err item_row_of_id(op *o, const container *c, slice id, slice *row_out) {

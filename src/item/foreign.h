@@ -27,11 +27,23 @@ typedef struct item_owner {
 
     /* The row key of the item that another API calls by the text `id`, in the operation's arena. E_BAD_REQUEST: no item can have it. */
     err (*row_of_id)(op *o, const container *c, slice id, slice *row_out);
+
+    /* Appends the text by which other APIs know an item that has no member `id` of its own. NULL: such items are shown without one. */
+    void (*show_id)(slice body, buf *out);
 } item_owner;
 
 /* At start, before the first write. Registering the same owner again does nothing. The caller never frees it. */
 void item_owner_register(const item_owner *owner);
 const item_owner *item_owner_of(const container *c); /* NULL: the SQL API's container, or no owner is registered */
+
+/* The owner, if items of the container may be shown with an id that they do not store; otherwise NULL. */
+static inline const item_owner *item_owner_shows_ids(const container *c) {
+    const item_owner *owner = c->row.n ? item_owner_of(c) : NULL; /* items of the SQL API have a row key of no paths */
+    return owner && owner->show_id ? owner : NULL;
+}
+
+/* Appends `,"id":"…"` to an item's JSON, unless it has a member `id`. */
+void item_add_shown_id(buf *json, const item_owner *owner, slice body);
 
 /* The row key for the id in a request of another API: the owner's, or the id itself if there is no owner. */
 MUST_CHECK err item_row_of_id(op *o, const container *c, slice id, slice *row_out);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "item/foreign.h"
 #include "query/notes.h"
 #include "query/order_by.h"
 
@@ -23,6 +24,7 @@ enum {
 void query__set_item(exec *x, const item_found *found) {
     x->item = (query_item){.body = found->body, .number = found->head.number, .version = item_version(&found->head), .ts = found->head.ts};
     memcpy(x->item.container_rid, x->page->ask.container->rid, sizeof x->item.container_rid);
+    x->item.shows_id = item_owner_shows_ids(x->page->ask.container);
     x->item_value = value_of_item(&x->item);
     x->row = 0;
     x->times = 1;

@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "doc/path.h"
+#include "item/foreign.h"
 #include "query/value_int.h"
 
 /* ---- from documents ---- */
@@ -100,6 +101,14 @@ const value__property value__system[VALUE_SYSTEM_PROPERTIES] = {
     {{"_ts", 3}, system_ts},
 };
 
+static query_value shown_id(arena *a, const query_item *item) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    item->shows_id->show_id(item->body, &text);
+    query_value id = text.n && arena_fits(a, text.n) ? value_string(arena_copy(a, buf_view(&text))) : value_undefined();
+    buf_free(&text);
+    return id;
+}
+
 static bool system_member(arena *a, const query_item *item, slice name, query_value *value_out) {
     for (size_t i = 0; i < VALUE_SYSTEM_PROPERTIES; i++) {
         if (slice_eq(value__system[i].name, name)) {
@@ -139,7 +148,10 @@ query_value value_member_counted(arena *a, const query_value *v, slice name, uin
     }
     query_value in = v->extended ? value_plain(a, v) : *v;
     doc_element e;
-    return doc_find_member_counted(in.bytes, value__key(a, name), &e, looked) ? value_of_element(&e) : value_undefined();
+    if (doc_find_member_counted(in.bytes, value__key(a, name), &e, looked)) {
+        return value_of_element(&e);
+    }
+    return v->item && v->item->shows_id && slice_eq(name, SLICE_LIT("id")) ? shown_id(a, v->item) : value_undefined();
 }
 
 query_value value_member(arena *a, const query_value *v, slice name) {

@@ -116,5 +116,6 @@ typedef struct query_item {
     uint64_t number, version;
     uint32_t ts;
     unsigned char container_rid[8];
+    const struct item_owner *shows_id; /* it shows an id that is not stored (item/foreign.h); mostly NULL */
 } query_item;
 query_value value_of_item(const query_item *item);

@@ -3,6 +3,7 @@
 
 #include "doc/json.h"
 #include "doc/number.h"
+#include "item/foreign.h"
 #include "query/value_int.h"
 
 /* ---- elements ---- */
@@ -365,6 +366,9 @@ static void write_item(buf *out, const query_item *item) {
     value__self(self, item);
     item_etag(etag, item->version, item->ts);
     bool comma = json_from_bson_open(out, item->body);
+    if (item->shows_id) {
+        item_add_shown_id(out, item->shows_id, item->body);
+    }
     buf_add_slice(out, comma ? SLICE_LIT(",\"_rid\":\"") : SLICE_LIT("\"_rid\":\""));
     buf_add(out, rid_text, sizeof rid_text);
     buf_add_lit(out, "\",\"_self\":\"");

@@ -1,6 +1,7 @@
 /* From a frame to the handler of its command. */
 #include <stdlib.h>
 
+#include "api/mongo/adopt.h"
 #include "api/mongo/cursors.h"
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/mongo_int.h"
@@ -234,6 +235,7 @@ mongo_front *mongo_open(const mongo_options *options) {
     mongo_commands_check();
     mongo_filter_register();
     mongo_update_register();
+    mongo_adopt_register();
     return front;
 }
 

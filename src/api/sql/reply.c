@@ -6,6 +6,7 @@
 #include "api/sql/binary.h"
 #include "api/sql/triggers.h"
 #include "base/request_log.h"
+#include "item/foreign.h"
 #include "net/delay.h"
 #include "throughput/charge.h"
 
@@ -339,7 +340,11 @@ void sql_fail(sql_request *q, err code) {
 void sql_write_item(buf *out, const container *c, slice body, const item_head *head) {
     char etag[ITEM_ETAG_BYTES + 1];
     rid in = sql_container_rid(c), database = rid_database_of(&in), item = rid_child(in, RID_DOCUMENT, head->number);
+    const item_owner *owner = item_owner_shows_ids(c);
     json_from_bson_open(out, body);
+    if (owner) {
+        item_add_shown_id(out, owner, body);
+    }
     buf_add_lit(out, ",\"_rid\":\"");
     rid_write(out, &item);
     buf_add_lit(out, "\",\"_self\":\"dbs/");

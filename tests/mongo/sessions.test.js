@@ -194,6 +194,79 @@ suite("transactions", (t) => {
     await session.endSession();
   });
 
+  t.it("aggregate what they have written, and nothing that others write", async () => {
+    const [orders, people] = [t.collection(), t.collection()];
+    await people.insertMany([{ _id: "ann", city: "Rome" }, { _id: "bob", city: "Oslo" }]);
+    await orders.insertMany(Array.from({ length: 300 }, (_, i) => ({ _id: i, who: i % 2 ? "ann" : "bob", n: 1 })));
+    const session = t.client.startSession();
+    session.startTransaction();
+    const sum = (of) => orders.aggregate([{ $group: { _id: null, n: { $sum: "$n" } } }], of).toArray().then((rows) => rows[0].n);
+    assert.equal(await sum({ session }), 300);
+    await orders.insertMany([{ _id: 1000, who: "eve", n: 10 }, { _id: 1001, who: "ann", n: 10 }], { session });
+    await people.insertOne({ _id: "eve", city: "Lima" }, { session });
+    await orders.deleteOne({ _id: 0 }, { session });
+    await orders.updateOne({ _id: 5000 }, { $set: { n: 7 } }, { upsert: true });
+    await people.updateOne({ _id: "ann" }, { $set: { city: "Bonn" } });
+    assert.equal(await sum({ session }), 319);
+    assert.equal(await sum(), 307);
+    const cities = [
+      { $match: { n: { $gt: 0 } } },
+      { $lookup: { from: people.collectionName, localField: "who", foreignField: "_id", as: "person" } },
+      { $unwind: "$person" },
+      { $group: { _id: "$person.city", n: { $sum: "$n" } } },
+      { $sort: { _id: 1 } },
+    ];
+    assert.deepEqual(await orders.aggregate(cities, { session }).toArray(), [{ _id: "Lima", n: 10 }, { _id: "Oslo", n: 149 }, { _id: "Rome", n: 160 }]);
+    const batches = await orders.aggregate([{ $sort: { _id: 1 } }, { $skip: 1 }, { $limit: 250 }], { session, batchSize: 7 }).toArray();
+    assert.deepEqual(batches.map((d) => d._id), Array.from({ length: 250 }, (_, i) => i + 2));
+    const plain = await orders.aggregate([{ $match: { who: "bob" } }, { $project: { n: 1 } }], { session, batchSize: 10 }).toArray();
+    assert.equal(plain.length, 149);
+    assert.equal(await orders.countDocuments({}, { session }), 301);
+    await session.commitTransaction();
+    assert.equal(await sum(), 326);
+    session.startTransaction();
+    await fails(orders.aggregate([{ $out: "x" }], { session }).toArray(), 263);
+    await session.abortTransaction();
+    await session.endSession();
+  });
+
+  // Each transfer takes from one account and gives to another; it refuses to go below zero. Readers add all accounts up in a transaction.
+  t.it("of many clients move money, and none is lost or made", async () => {
+    const accounts = t.collection();
+    const n = 8;
+    await accounts.insertMany(Array.from({ length: n }, (_, i) => ({ _id: i, balance: 100 })));
+    let seed = 7;
+    const random = (below) => (seed = (seed * 1103515245 + 12345) % 2147483648) % below;
+    const transfer = async () => {
+      const [from, to, amount] = [random(n), random(n), 1 + random(60)];
+      const session = t.client.startSession();
+      await session.withTransaction(async () => {
+        const taken = await accounts.updateOne({ _id: from, balance: { $gte: amount } }, { $inc: { balance: -amount } }, { session });
+        if (taken.modifiedCount) await accounts.updateOne({ _id: to }, { $inc: { balance: amount } }, { session });
+      });
+      await session.endSession();
+    };
+    let over = false;
+    const totals = [];
+    const audit = async () => {
+      const session = t.client.startSession();
+      while (!over) {
+        await session.withTransaction(async () => {
+          const rows = await accounts.aggregate([{ $group: { _id: null, all: { $sum: "$balance" }, least: { $min: "$balance" } } }], { session }).toArray();
+          totals.push(rows[0]);
+        });
+        await new Promise((done) => setTimeout(done, 5));
+      }
+      await session.endSession();
+    };
+    const audits = [audit(), audit()];
+    await Promise.all(Array.from({ length: 6 }, async () => { for (let i = 0; i < 12; i++) await transfer(); }));
+    over = true;
+    await Promise.all(audits);
+    assert.ok(totals.length > 2);
+    for (const total of totals) assert.deepEqual([total.all, total.least >= 0], [100 * n, true]);
+  });
+
   t.it("of many clients count right", async () => {
     const collection = t.collection();
     await collection.insertOne({ _id: 1, n: 0 });

@@ -106,13 +106,15 @@ static err find_id(op *o, slice body, mql_value *id_out) {
     mql_value text = mongo_member(body, "id");
     *id_out = mongo_member(body, "_id");
     if (mql_is_missing(*id_out) && (!mql_is_text(text) || !mql_as_text(text).n)) {
-        return op_fail(o, E_BAD_REQUEST, "The container is a collection of MongoDB: the item must have an '_id', or an 'id' that is a string.");
+        return op_fail(o, E_BAD_REQUEST,
+                       "The container is a collection of MongoDB: the item must have an '_id', or an 'id' that is a string.");
     }
     if (mql_is_missing(*id_out)) {
         *id_out = id_of_text(o->arena, mql_as_text(text));
     }
     bool bad = id_out->type == BSON_TYPE_ARRAY || id_out->type == BSON_TYPE_UNDEFINED || id_out->type == BSON_TYPE_REGEX;
-    return bad ? op_fail(o, E_BAD_REQUEST, "The container is a collection of MongoDB: '_id' cannot be of type %s.", mql_type_name(id_out->type))
+    return bad ? op_fail(o, E_BAD_REQUEST, "The container is a collection of MongoDB: '_id' cannot be of type %s.",
+                         mql_type_name(id_out->type))
                : OK;
 }
 

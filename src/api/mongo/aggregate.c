@@ -8,7 +8,7 @@
  *   nothing  the end
  *
  * A page ends before the next document when the flow needs something else, or when the batch is full. The flow, the place in the collection
- * and the place in a lookup stay with the cursor. */
+ * and the place in a lookup stay with the cursor. In a transaction the pages are those of its snapshot (transaction.h). */
 #include "api/mongo/aggregate.h"
 
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #include "api/mongo/aggregate_write.h"
 #include "api/mongo/change_stream.h"
 #include "api/mongo/plan.h"
+#include "api/mongo/transaction.h"
 #include "api/mongo/work.h"
 #include "base/memory.h"
 
@@ -35,6 +36,8 @@ struct mongo_aggregation {
     buf position;
     bool input_ended, over;
     mql_need need;
+
+    mongo_scan scan, lookup_scan; /* pages in a transaction */
 
     mql_lookup lookup; /* the one in progress */
     buf lookup_position;
@@ -116,6 +119,21 @@ static bool take_input(void *context, const query_found *row) {
     return true;
 }
 
+/* The same in a transaction, where pages are scans. */
+static bool push_input(mongo_request *q, slice document) {
+    mongo_aggregation *a = aggregation_of(q);
+    a->failed = mql_flow_push(a->flow, document);
+    a->failed = a->failed != OK ? a->failed : step(q);
+    a->scan.paused = a->need != MQL_NEED_INPUT || is_full(batch_of(q));
+    return a->failed == OK;
+}
+
+static bool push_lookup(mongo_request *q, slice document) {
+    mongo_aggregation *a = aggregation_of(q);
+    a->failed = mql_flow_lookup_push(a->flow, document);
+    return a->failed == OK;
+}
+
 static bool take_lookup(void *context, const query_found *row) {
     mongo_request *q = context;
     mongo_aggregation *a = aggregation_of(q);
@@ -176,14 +194,30 @@ static void keep_position(buf *position, slice next) {
     buf_add_slice(position, next);
 }
 
+/* Where the next page begins; empty: there is none. */
+static slice next_of(const mongo_request *q) {
+    return q->transaction ? q->scan->from : q->call.find.next;
+}
+
+static err page_code(const mongo_request *q, const call *c) {
+    return c->code == OK && q->transaction ? q->scan->failed : c->code;
+}
+
 static void input_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     mongo_aggregation *a = aggregation_of(q);
-    if (c->code == OK) {
-        keep_position(&a->position, q->call.find.next);
-        a->input_ended = !q->call.find.next.n;
+    err code = page_code(q, c);
+    if (code == OK) {
+        keep_position(&a->position, next_of(q));
+        a->input_ended = !next_of(q).n;
     }
-    go_on(q, c->code);
+    go_on(q, code);
+}
+
+static void read_within(mongo_request *q, mongo_scan *scan, const buf *position, call_step done) {
+    q->scan = scan;
+    scan->from = buf_view(position);
+    mongo_transaction_page(q, scan, done);
 }
 
 static void read_input(mongo_request *q) {
@@ -191,6 +225,11 @@ static void read_input(mongo_request *q) {
     if (a->input_ended) {
         mql_flow_end(a->flow);
         start_step(q);
+        return;
+    }
+    if (q->transaction) {
+        a->scan = (mongo_scan){.find = &a->find, .take = push_input};
+        read_within(q, &a->scan, &a->position, input_read);
         return;
     }
     begin_find(q, q->container, &a->find, &a->position, input_read);
@@ -213,12 +252,13 @@ static void lookup_read(call *c) {
     mongo_aggregation *a = aggregation_of(q);
     container_give(a->lookup_container);
     a->lookup_container = NULL;
-    if (c->code != OK || a->failed != OK) {
-        go_on(q, c->code);
+    err code = page_code(q, c);
+    if (code != OK || a->failed != OK) {
+        go_on(q, code);
         return;
     }
-    keep_position(&a->lookup_position, q->call.find.next);
-    if (!q->call.find.next.n) {
+    keep_position(&a->lookup_position, next_of(q));
+    if (!next_of(q).n) {
         lookup_ended(q);
     } else {
         start_step(q);
@@ -259,6 +299,12 @@ static void read_lookup(mongo_request *q) {
             a->lookup_container = NULL;
         }
         answer(q, code);
+        return;
+    }
+    if (q->transaction) {
+        a->lookup_scan =
+            (mongo_scan){.find = &a->lookup_find, .take = push_lookup, .container = a->lookup_container, .rows_max = LOOKUP_ROWS};
+        read_within(q, &a->lookup_scan, &a->lookup_position, lookup_read);
         return;
     }
     begin_find(q, a->lookup_container, &a->lookup_find, &a->lookup_position, lookup_read);
@@ -332,7 +378,7 @@ static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, sli
     }
     a->input_ended = a->source.kind == MQL_SOURCE_NONE || !q->container;
     *f = (mongo_find){.filter = a->source.filter, .variables = let, .now_ms = q->now_ms, .skip = a->source.skip, .limit = a->source.limit};
-    if (a->source.sort.n) {
+    if (a->source.sort.n || q->transaction) { /* in a transaction the source only filters */
         *from = leading_filters(stages);
         f->skip = 0;
         f->limit = UINT64_MAX;
@@ -413,6 +459,9 @@ err mongo_aggregate(mongo_request *q) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
     }
     TRY(read_collection(q));
+    if (q->transaction && mongo_is_stream(stages)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IN_TRANSACTION, "$changeStream cannot be used in a transaction");
+    }
     if (mongo_is_stream(stages)) {
         return mongo_stream_open(q, stages);
     }

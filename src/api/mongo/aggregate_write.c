@@ -172,6 +172,9 @@ err mongo_target_check(mongo_request *q, op *o, const mql_target *t) {
     if (t->kind != MQL_TARGET_NONE && (q->conn->reach.verbs & ACCESS_WRITE) != ACCESS_WRITE) {
         return op_fail_as(o, E_FORBIDDEN, CODE_UNAUTHORIZED, "not authorized to write by $out or $merge");
     }
+    if (t->kind != MQL_TARGET_NONE && q->transaction) {
+        return op_fail_as(o, E_BAD_REQUEST, CODE_NOT_IN_TRANSACTION, "$out and $merge cannot be used in a transaction");
+    }
     if (t->kind != MQL_TARGET_NONE && t->database.n && !slice_eq(t->database, q->database)) {
         return op_fail_as(o, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "$out and $merge write to the database of the pipeline only.");
     }

@@ -17,7 +17,7 @@ enum {
 /* Sorted by name, for the search. */
 static const mongo_command commands[] = {
     {"abortTransaction", ACCESS_READ, 0, mongo_abort_transaction},
-    {"aggregate", ACCESS_READ, 0, mongo_aggregate},
+    {"aggregate", ACCESS_READ, WITHIN, mongo_aggregate},
     {"buildInfo", 0, OPEN | SILENT, mongo_build_info},
     {"buildinfo", 0, OPEN | SILENT, mongo_build_info},
     {"collMod", ACCESS_ALTER, NAMED | BEYOND, mongo_coll_mod},

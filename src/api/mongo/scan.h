@@ -12,11 +12,13 @@ struct mongo_scan {
     void (*begin_page)(mongo_request *q);           /* before each page, on the loop; NULL: nothing to do */
     mongo_handler page;                             /* after each page; it calls mongo_scan_next, or not. NULL: at once */
     mongo_handler done;
-    size_t rows_max; /* documents of a page; 0: the core's limit */
-    slice from;      /* where the next page begins */
-    bool stopped;    /* `take` has stopped it */
-    err failed;      /* by `take` */
-    err code;        /* the result */
+    size_t rows_max;      /* documents of a page; 0: the core's limit */
+    container *container; /* in a transaction: another one than the request's; NULL: the request's */
+    bool paused;          /* in a transaction: `take` wants the page to end before the next document */
+    slice from;           /* where the next page begins */
+    bool stopped;         /* `take` has stopped it */
+    err failed;           /* by `take` */
+    err code;             /* the result */
 };
 
 void mongo_scan_start(mongo_request *q, mongo_scan *scan);

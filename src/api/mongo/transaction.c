@@ -181,7 +181,7 @@ static bool visit(void *context, const item_found *found) {
     struct mongo_reading *r = q->reading;
     mongo_scan *s = r->scan;
     bool matches = true;
-    if (s->rows_max && r->taken == s->rows_max) {
+    if (s->paused || (s->rows_max && r->taken == s->rows_max)) {
         return false; /* the page is full */
     }
     s->failed = r->parsed ? OK : parse_filter(q, r);
@@ -207,11 +207,15 @@ static void page_ended(call *c) {
     r->done(c);
 }
 
+static container *container_of(const mongo_request *q, const mongo_scan *s) {
+    return s->container ? s->container : q->container;
+}
+
 /* The document that the filter names, its partition, or the whole collection. */
 static void choose_rows(mongo_request *q, struct mongo_reading *r, item_rows_ask *ask) {
     const mongo_find *f = r->scan->find;
     bool alone;
-    if (f->filter.n && mongo_plan_point(&q->op, q->container, f->filter, &r->key, &alone)) {
+    if (f->filter.n && mongo_plan_point(&q->op, container_of(q, r->scan), f->filter, &r->key, &alone)) {
         *ask = item_rows_ask_partition(&r->key);
         ask->from = ask->to = (item_row_bound){.given = true, .prefix = r->key.row};
     } else if (f->one_partition) {
@@ -225,14 +229,14 @@ static void choose_rows(mongo_request *q, struct mongo_reading *r, item_rows_ask
 
 void mongo_transaction_page(mongo_request *q, mongo_scan *s, call_step done) {
     struct mongo_reading *r = q->reading;
-    if (!r || r->scan != s) {
+    if (!r || r->scan != s || !s->from.n) {
         r = q->reading = arena_new(q->frame->arena, struct mongo_reading);
         r->scan = s;
     }
     r->row = arena_init_counted(q->op.budget);
     r->taken = 0;
     r->done = done;
-    call_within_init(&q->call.within, q->transaction, &q->front->core, &q->frame->client, &q->op, q->container, page_ended);
+    call_within_init(&q->call.within, q->transaction, &q->front->core, &q->frame->client, &q->op, container_of(q, s), page_ended);
     choose_rows(q, r, &q->call.within.rows);
     q->call.within.key = r->key;
     q->call.within.cursor.place = s->from;

@@ -51,8 +51,12 @@ typedef enum cql_aggregate_kind { CQL_COUNT_ROWS, CQL_COUNT, CQL_MIN, CQL_MAX, C
 typedef struct cql_aggregate {
     cql_aggregate_kind kind;
     const cql_type *type; /* of the argument; NULL for count(*) */
-    int64_t count;
-    cql_value value; /* min, max, sum so far; in the arena given when it is added to */
+    int64_t count;        /* rows; without nulls, but for count(*) */
+    int64_t integer;      /* sum of integers; wraps around, as Java's does */
+    double sum, lost;     /* sum of floats and doubles, and what rounding lost of it (Kahan) */
+    cql_value value;      /* min, max; sum of a varint or decimal */
+    char *room;           /* where `value` is, in the arena of the operation that added it; used again */
+    size_t room_n;
 } cql_aggregate;
 
 /* E_BAD_REQUEST: there is no such aggregate for the type, as sum of text. `returns_out` is the result's type. */

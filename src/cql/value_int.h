@@ -21,6 +21,7 @@ bool cql__read_time(slice text, int64_t *ns_out);      /* "12:34:56.789" only */
 void cql__write_timestamp(buf *out, int64_t ms, char separator); /* "2024-02-29T12:34:56.789Z", with 'T' or ' ' */
 void cql__write_date(buf *out, int64_t days);
 void cql__write_time(buf *out, int64_t ns);
+int64_t cql__add_months(int64_t days, int64_t months); /* to a date as days since 1970; the last day of a month if it has no such day */
 
 /* ---- durations (value_duration.c) ---- */
 

@@ -122,11 +122,14 @@ bool cql__read_double(slice text, double *number_out) {
             return true;
         }
     }
-    if (text.n == 0 || text.n >= sizeof copy || strspn(text.p, "0123456789+-.eE") < text.n) {
+    if (text.n == 0 || text.n >= sizeof copy) {
         return false;
     }
     memcpy(copy, text.p, text.n);
     copy[text.n] = 0;
+    if (strspn(copy, "0123456789+-.eE") != text.n) { /* strtod also reads hexadecimal digits and names */
+        return false;
+    }
     *number_out = strtod(copy, &end);
     return end == copy + text.n && end != copy;
 }

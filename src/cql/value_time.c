@@ -24,10 +24,25 @@ static void date_of(int64_t days, int64_t *year_out, unsigned *month_out, unsign
     *year_out = (int64_t)year + era * 400 + (*month_out <= 2);
 }
 
-static bool is_day(int64_t year, unsigned month, unsigned day) {
+static unsigned month_length(int64_t year, unsigned month) {
     static const unsigned char lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return month >= 1 && month <= 12 && day >= 1 && day <= lengths[month - 1] + (month == 2 && leap ? 1u : 0u);
+    return lengths[month - 1] + (month == 2 && leap ? 1u : 0u);
+}
+
+static bool is_day(int64_t year, unsigned month, unsigned day) {
+    return month >= 1 && month <= 12 && day >= 1 && day <= month_length(year, month);
+}
+
+int64_t cql__add_months(int64_t days, int64_t months) {
+    int64_t year;
+    unsigned month, day;
+    date_of(days, &year, &month, &day);
+    int64_t total = year * 12 + (month - 1) + months;
+    year = total / 12 - (total % 12 < 0);
+    month = (unsigned)(total - year * 12) + 1;
+    unsigned last = month_length(year, month);
+    return days_of(year, month, day < last ? day : last);
 }
 
 /* ---- reading ---- */

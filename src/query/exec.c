@@ -173,9 +173,6 @@ bool query__visit_item(void *context, const item_found *found) {
         x->end = x->cursor->stretches[0]; /* the feed has cut it to the item's range */
         x->end.after = x->item.number;
     }
-    if (p->position.number == x->item.number) {
-        p->position.rows_of_item = 0;
-    }
     return true;
 }
 
@@ -257,10 +254,30 @@ bool query__give_row(exec *x, const query_value *v) {
 
 /* ---- streaming ---- */
 
+/* How many rows of the current item earlier pages have returned. */
+static uint64_t rows_before(const exec *x) {
+    const query_position *at = &x->page->position;
+    uint64_t rows = 0;
+    for (size_t i = 0; i < at->begun_n; i++) {
+        rows = at->begun[i].number == x->item.number ? at->begun[i].rows : rows;
+    }
+    return rows;
+}
+
+/* The page ends before this row of the item. */
+static void stop_inside(exec *x) {
+    const container *c = x->page->ask.container;
+    pkey key = {0};
+    op unused = {0};
+    x->inside = (query_begun){.number = x->item.number, .rows = x->row};
+    if (c->key.n == 0 || pkey_extract(&unused, x->item.body, &c->key, &key) == OK) { /* as when the item was written */
+        epk_of(&c->key, &key, &x->inside.epk);
+    }
+}
+
 static bool stream_row(void *context) {
     exec *x = context;
-    query_position *at = &x->page->position;
-    if (x->begun_number == x->item.number && x->row < x->begun_rows) { /* returned by the page before */
+    if (x->page->position.begun_n && x->row < rows_before(x)) {
         x->row++;
         return true;
     }
@@ -269,10 +286,44 @@ static bool stream_row(void *context) {
         return false;
     }
     bool goes_on = !value_is_defined(&v) || query__give_row(x, &v);
-    at->number = x->item.number;
-    at->rows_of_item = x->row + !x->full;
+    if (x->full) {
+        stop_inside(x);
+    }
     x->row++;
     return goes_on;
+}
+
+/* Whether the next pages may still come to the item. */
+static bool is_ahead(const item_cursor *c, const query_begun *b) {
+    bool ahead = false;
+    for (size_t i = 0; i < c->n && !ahead; i++) {
+        const item_stretch *s = &c->stretches[i];
+        bool within = c->partition || (epk_cmp(&s->min, &b->epk) <= 0 && epk_cmp(&b->epk, &s->max) < 0);
+        ahead = within && s->after < b->number;
+    }
+    return ahead;
+}
+
+/* The items that the next page finds begun. */
+static void keep_begun(exec *x) {
+    query_position *at = &x->page->position;
+    const item_cursor *c = x->page->cursor;
+    bool inside = x->inside.rows && c->n;
+    size_t n = 0, from = at->begun_n + inside > QUERY_BEGUN_MAX;
+    if (at->begun_n + inside == 0) {
+        return;
+    }
+    query_begun *kept = arena_array(x->page->ask.op->arena, query_begun, at->begun_n + inside);
+    for (size_t i = from; i < at->begun_n; i++) {
+        if (at->begun[i].number != x->inside.number && is_ahead(c, &at->begun[i])) {
+            kept[n++] = at->begun[i];
+        }
+    }
+    if (inside) {
+        kept[n++] = x->inside;
+    }
+    at->begun = kept;
+    at->begun_n = n;
 }
 
 /* Stands in for an item: the value of an index entry, or just a number of items (`decided`: they pass WHERE). */
@@ -474,8 +525,6 @@ static err run_gathered(exec *x) {
 }
 
 static err run_streaming(exec *x) {
-    x->begun_number = x->page->position.number;
-    x->begun_rows = x->page->position.rows_of_item;
     x->on_row = stream_row;
     TRY(query__read_items(x, x->page->cursor, x->page->ask.rows_max, true));
     item_cursor *c = x->page->cursor;
@@ -484,6 +533,7 @@ static err run_streaming(exec *x) {
     } else if (c->n == 0 && x->end.after) {
         c->stretches[c->n++] = x->end;
     }
+    keep_begun(x);
     x->page->outcome.more = c->n > 0;
     return OK;
 }

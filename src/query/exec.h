@@ -20,18 +20,28 @@ typedef enum query_stage {
                    ranges. Every page has rows, since some clients take an empty page for the end */
 } query_stage;
 
+/* An item of which pages have returned some rows, and not all (JOINs). After a split, a page may end before it comes back to that item:
+ * then there are several. */
+typedef struct query_begun {
+    uint64_t number; /* the item's */
+    uint64_t rows;   /* its rows so far */
+    epk epk;         /* where it is */
+} query_begun;
+
+enum { QUERY_BEGUN_MAX = ITEM_STRETCHES_MAX };
+
 /* The part of a continuation beside the cursor. */
 typedef struct query_position {
-    uint64_t rows_of_item; /* rows already returned of the first item after the cursor (JOINs) */
-    uint64_t skipped;      /* rows skipped for OFFSET so far */
-    uint64_t given;        /* rows returned so far; for TOP and LIMIT, and for GROUP BY and DISTINCT */
-    uint64_t passed;       /* ORDER BY: rows so far, returned or skipped */
-    bool ordered;          /* continue after the row below: in the order of ORDER BY, of groups or of distinct values */
-    query_value *values;   /* that row's order values; query_position_values says how many */
-    uint64_t number, row;  /* if `ordered`: that row's item, and its index among the item's rows; otherwise `number` is the item of
-                              rows_of_item */
-    uint32_t cut;          /* bit mask of the values that were shortened (query/position.h) */
-    uint64_t check;        /* hash of the full values, if any was shortened */
+    const query_begun *begun; /* up to QUERY_BEGUN_MAX */
+    size_t begun_n;
+    uint64_t skipped;     /* rows skipped for OFFSET so far */
+    uint64_t given;       /* rows returned so far; for TOP and LIMIT, and for GROUP BY and DISTINCT */
+    uint64_t passed;      /* ORDER BY: rows so far, returned or skipped */
+    bool ordered;         /* continue after the row below: in the order of ORDER BY, of groups or of distinct values */
+    query_value *values;  /* that row's order values; query_position_values says how many */
+    uint64_t number, row; /* that row's item, and its index among the item's rows */
+    uint32_t cut;         /* bit mask of the values that were shortened (query/position.h) */
+    uint64_t check;       /* hash of the full values, if any was shortened */
     query_stage stage;
     slice carried;      /* groups so far: a BSON list (group.h), in the operation's arena */
     slice carried_from; /* lower bound of the range of `carried`; set by the writer of continuations */

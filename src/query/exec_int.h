@@ -41,16 +41,15 @@ struct exec {
     size_t ordered_live; /* bytes of `ordered` in use after it was last compacted */
     query_item item;
     query_value item_value;
-    uint64_t row;                      /* index of the row among its item's, from 0 */
-    bool full;                         /* the page is full */
-    uint64_t begun_number, begun_rows; /* streaming: the item that the page before ended in, and its rows there. After a split, items of
-                                          other ranges may come before it */
-    item_stretch end;                  /* streaming: the place after the last row, if that filled the page */
-    bool finished;                     /* TOP or LIMIT is reached */
-    bool late;                         /* the deadline has passed */
-    uint64_t items;                    /* items visited */
-    uint64_t scanned;                  /* estimated number of items in ranges that are read whole */
-    uint64_t steps;                    /* evaluation steps used by the items before this one */
+    uint64_t row;       /* index of the row among its item's, from 0 */
+    bool full;          /* the page is full */
+    query_begun inside; /* streaming: the item that the page ended in; `rows` 0: between two items */
+    item_stretch end;   /* streaming: the place after the last row, if that filled the page */
+    bool finished;      /* TOP or LIMIT is reached */
+    bool late;          /* the deadline has passed */
+    uint64_t items;     /* items visited */
+    uint64_t scanned;   /* estimated number of items in ranges that are read whole */
+    uint64_t steps;     /* evaluation steps used by the items before this one */
     int64_t begun_us;
     int64_t lap_us; /* time of the last lap, if the page is timed */
     uint64_t times; /* how many items the current one stands for */

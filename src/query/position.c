@@ -202,13 +202,49 @@ static bool read_carried(slice bson, query_position *at) {
     return true;
 }
 
+/* A list of integers and EPKs in turn: number, rows, EPK. */
+static bool take_begun(bson_iter_t *each, query_begun *b) {
+    const uint8_t *bytes;
+    uint32_t n;
+    b->number = (uint64_t)bson_iter_as_int64(each);
+    if (!bson_iter_next(each)) {
+        return false;
+    }
+    b->rows = (uint64_t)bson_iter_as_int64(each);
+    if (b->rows >= INT64_MAX / 2 || !bson_iter_next(each) || !BSON_ITER_HOLDS_BINARY(each)) {
+        return false;
+    }
+    bson_iter_binary(each, NULL, &n, &bytes);
+    slice rest = slice_of(bytes, n);
+    return epk_take(&rest, &b->epk) && rest.n == 0;
+}
+
+static bool read_begun(arena *a, slice bson, query_position *at) {
+    bson_iter_t it, each;
+    query_begun b, *begun;
+    if (!doc_find_key(bson, SLICE_LIT("b"), &it)) {
+        return true;
+    }
+    if (!BSON_ITER_HOLDS_ARRAY(&it) || !bson_iter_recurse(&it, &each)) {
+        return false;
+    }
+    at->begun = begun = arena_array(a, query_begun, QUERY_BEGUN_MAX);
+    while (bson_iter_next(&each)) {
+        if (at->begun_n == QUERY_BEGUN_MAX || !take_begun(&each, &b)) {
+            return false;
+        }
+        begun[at->begun_n++] = b;
+    }
+    return true;
+}
+
 bool query_position_parse(arena *a, slice bson, size_t values, query_position *at) {
     *at = (query_position){0};
     if (!doc_is_well_formed(bson, LIMIT_JSON_DEPTH)) {
         return false;
     }
     at->number = number_of(bson, "n");
-    return read_count(bson, "i", &at->rows_of_item) && read_count(bson, "s", &at->skipped) && read_count(bson, "g", &at->given) &&
+    return read_begun(a, bson, at) && read_count(bson, "s", &at->skipped) && read_count(bson, "g", &at->given) &&
            read_count(bson, "p", &at->passed) && read_count(bson, "r", &at->row) && read_values(a, bson, values, at) &&
            read_carried(bson, at);
 }
@@ -240,19 +276,34 @@ static void write_carried(bson_t *document, const query_position *at) {
     }
 }
 
+static void write_begun(bson_t *document, const query_position *at) {
+    bson_t list;
+    bson_append_array_begin(document, "b", 1, &list);
+    for (size_t i = 0; i < at->begun_n; i++) {
+        const query_begun *b = &at->begun[i];
+        buf where = buf_init(BUF_NO_LIMIT);
+        epk_put(&where, &b->epk);
+        bson_append_int64(&list, "", 0, (int64_t)b->number);
+        bson_append_int64(&list, "", 0, (int64_t)b->rows);
+        bson_append_binary(&list, "", 0, BSON_SUBTYPE_BINARY, (const uint8_t *)where.p, (uint32_t)where.n);
+        buf_free(&where);
+    }
+    bson_append_array_end(document, &list);
+}
+
 bool query_position_is_begun(const query_position *at) {
-    return at->rows_of_item || at->skipped || at->given || at->ordered || at->stage;
+    return at->begun_n || at->skipped || at->given || at->ordered || at->stage;
 }
 
 void query_position_append(bson_t *document, arena *a, size_t values, const query_position *at) {
-    bson_append_int64(document, "i", 1, (int64_t)at->rows_of_item);
+    if (at->begun_n) {
+        write_begun(document, at);
+    }
     bson_append_int64(document, "s", 1, (int64_t)at->skipped);
     bson_append_int64(document, "g", 1, (int64_t)at->given);
     bson_append_int64(document, "p", 1, (int64_t)at->passed);
-    if (at->ordered || at->rows_of_item) {
-        bson_append_int64(document, "n", 1, (int64_t)at->number);
-    }
     if (at->ordered) {
+        bson_append_int64(document, "n", 1, (int64_t)at->number);
         write_values(document, a, values, *at);
     }
     if (at->stage) {

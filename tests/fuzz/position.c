@@ -55,7 +55,11 @@ static void check_again(arena *a, const query *q, slice text) {
         assert_int_equal(rest.n, 0);
         assert_int_equal(first.given, second.given);
         assert_int_equal(first.skipped, second.skipped);
-        assert_int_equal(first.rows_of_item, second.rows_of_item);
+        assert_int_equal(first.begun_n, second.begun_n);
+        for (size_t i = 0; i < first.begun_n; i++) {
+            const query_begun *a_begun = &first.begun[i], *b_begun = &second.begun[i];
+            assert_true(a_begun->number == b_begun->number && a_begun->rows == b_begun->rows && epk_cmp(&a_begun->epk, &b_begun->epk) == 0);
+        }
         assert_int_equal(first.stage, second.stage);
         assert_true(slice_eq(first.carried, second.carried));
         if (second.ordered && !second.cut) {

@@ -405,6 +405,62 @@ static void groups_too_many_come_in_parts(void **state) {
     harness_close(&h);
 }
 
+/* ---- rows of JOINs ---- */
+
+enum { JOINED_ITEMS = 40, JOINED_ROWS = 7, JOINED_PAGES = 40 * JOINED_ITEMS * JOINED_ROWS };
+
+static void make_lists(void) {
+    harness_open(&h);
+    clock_manual_advance(&h.clock, 1000);
+    c = harness_container(&h, KEY "}", 400);
+    for (unsigned i = 0; i < JOINED_ITEMS; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{\"id\":\"%u\",\"pk\":\"%u\",\"list\":[0,1,2,3,4,5,6]}", i, (unsigned)roll(20));
+        assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, body), OK);
+    }
+}
+
+static void count_rows(const run *r, unsigned seen[JOINED_ITEMS][JOINED_ROWS]) {
+    const char *at = arena_text(&h.arena, buf_view(&r->out));
+    unsigned item, row;
+    while ((at = strchr(at, '[')) && sscanf(at, "[\"%u\",%u]", &item, &row) == 2) {
+        assert_true(item < JOINED_ITEMS && row < JOINED_ROWS);
+        seen[item][row]++;
+        at++;
+    }
+}
+
+/* Small pages end inside items, and ranges change between them: each row comes once. */
+static void rows_of_an_item_come_once(void **state) {
+    (void)state;
+    for (seed = 1; seed <= ROUNDS(40); seed++) {
+        random_seed(&dice, seed);
+        make_lists();
+        run r;
+        scope s = {.max = c->tiles->map->ranges[0].max};
+        unsigned seen[JOINED_ITEMS][JOINED_ROWS] = {0};
+        start_run(&r, &s, "SELECT VALUE [c.id, x] FROM c JOIN x IN c.list");
+        for (unsigned pages = 0; r.more; pages++) {
+            assert_true(pages < JOINED_PAGES);
+            run_page(&r, 1 + roll(5), roll(2));
+            assert_int_equal(r.code, OK);
+            count_rows(&r, seen);
+            if (roll(3) == 0) {
+                change_tiles();
+            }
+        }
+        for (unsigned i = 0; i < JOINED_ITEMS * JOINED_ROWS; i++) {
+            if (seen[i / JOINED_ROWS][i % JOINED_ROWS] != 1) {
+                fail_msg("seed %lu: row %u of item %u came %u times", (unsigned long)seed, i % JOINED_ROWS, i / JOINED_ROWS,
+                         seen[i / JOINED_ROWS][i % JOINED_ROWS]);
+            }
+        }
+        buf_free(&r.out);
+        container_give(c);
+        harness_close(&h);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_walk_out_of_time_goes_on),
@@ -417,6 +473,7 @@ int main(void) {
         cmocka_unit_test(parts_add_up),
         cmocka_unit_test(carried_groups_count_once_after_a_split),
         cmocka_unit_test(a_stretch_that_was_begun_is_counted_by_items),
+        cmocka_unit_test(rows_of_an_item_come_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,8 +133,8 @@ typedef struct query_ask {
     bool quick;        /* for loops: a page that would take long ends with E_QUERY_TOO_LONG and charges nothing; run it on a worker then */
     bool narrow;       /* as in query_find */
     bool scans;        /* read all items, as if there were no index; for comparison in tests */
-    bool full_goes_on; /* a page with rows_max rows has a next page, if only an empty one, as on the service; not with ORDER BY, groups
-                          or DISTINCT */
+    bool full_goes_on; /* a page with rows_max rows has a next page, if only an empty one, as on the service; not with ORDER BY or groups,
+                          which look ahead */
     bool sorts;        /* sort if no index has the order; otherwise such an ORDER BY is rejected, as on the service */
 
     /* where rows go: either `out` or `sink` */

@@ -31,6 +31,7 @@ typedef struct gathered {
     bool (*save)(exec *x, bson_t *list, size_t bytes_max);
     bool (*load)(exec *x, slice list);
     void (*show)(exec *x, keyed *k); /* returns rows in order, by give_keyed */
+    bool goes_on;                    /* a full page has a next one (query_ask.full_goes_on) */
 } gathered;
 
 /* Tells which keys earlier pages returned. */
@@ -190,7 +191,8 @@ static err show(keyed *k) {
     if (x->full && p->outcome.rows == 0 && merges(x)) {
         return E_QUERY_TOO_LONG;
     }
-    p->outcome.more = x->full || (k->edge && !x->finished);
+    bool fills = k->gathered->goes_on && k->begun.stage == STAGE_WHOLE && query__fills_page(x);
+    p->outcome.more = x->full || (k->edge && !x->finished) || fills;
     bool reads_again = k->begun.stage == STAGE_WHOLE && !(x->late && p->outcome.rows == 0); /* the next page may read everything again */
     if (x->full && (x->late || k->begun.stage != STAGE_WHOLE) && !carry(k, STAGE_FOUND) && !reads_again) {
         return E_QUERY_TOO_LONG;
@@ -610,7 +612,7 @@ static void show_groups(exec *x, keyed *k) {
 }
 
 err query__run_groups(exec *x) {
-    static const gathered groups = {start_groups, groups_held, count_groups, cut_groups, save_groups, load_groups, show_groups};
+    static const gathered groups = {start_groups, groups_held, count_groups, cut_groups, save_groups, load_groups, show_groups, false};
     start_groups(x);
     x->on_row = group_row;
     if (x->select->sources_n == 0) {
@@ -708,7 +710,7 @@ static void show_distinct(exec *x, keyed *k) {
 
 err query__run_distinct(exec *x) {
     static const gathered distinct = {start_distinct, distinct_held, count_distinct, cut_distinct,
-                                      save_distinct,  load_distinct, show_distinct};
+                                      save_distinct,  load_distinct, show_distinct,  true};
     x->on_row = distinct_row;
     return run_keyed(x, &distinct, 1);
 }

@@ -13,7 +13,7 @@ suite(
       const hello = await t.command({ hello: 1 });
       assert.equal(hello.setName, "globaldb");
       assert.equal(hello.isWritablePrimary, true);
-      assert.equal(hello.maxWireVersion, 21);
+      assert.equal(hello.maxWireVersion, 25);
       assert.deepEqual(hello.hosts, [hello.me]);
       assert.equal(hello.logicalSessionTimeoutMinutes, 30);
       const old = await t.command({ isMaster: 1 });

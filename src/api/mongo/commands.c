@@ -20,6 +20,7 @@ static const mongo_command commands[] = {
     {"aggregate", ACCESS_READ, WITHIN, mongo_aggregate},
     {"buildInfo", 0, OPEN | SILENT, mongo_build_info},
     {"buildinfo", 0, OPEN | SILENT, mongo_build_info},
+    {"bulkWrite", ACCESS_WRITE, BEYOND | WRITES | WITHIN, mongo_bulk_write},
     {"collMod", ACCESS_ALTER, NAMED | BEYOND, mongo_coll_mod},
     {"collStats", ACCESS_LIST, NAMED, mongo_coll_stats},
     {"commitTransaction", ACCESS_READ, 0, mongo_commit_transaction},
@@ -54,6 +55,7 @@ static const mongo_command commands[] = {
     {"isMaster", 0, OPEN | PLAIN | SILENT, mongo_is_master},
     {"ismaster", 0, OPEN | PLAIN | SILENT, mongo_is_master},
     {"killCursors", ACCESS_READ, NAMED, mongo_kill_cursors},
+    {"killOp", ACCESS_ALTER, BEYOND | SILENT, mongo_kill_op},
     {"killSessions", 0, SILENT, mongo_end_sessions},
     {"listCollections", ACCESS_LIST, 0, mongo_list_collections},
     {"listCommands", 0, BEYOND | SILENT, mongo_list_commands},
@@ -61,6 +63,7 @@ static const mongo_command commands[] = {
     {"listIndexes", ACCESS_LIST, NAMED, mongo_list_indexes},
     {"logout", 0, OPEN | SILENT, mongo_logout},
     {"ping", 0, OPEN | SILENT, mongo_ok},
+    {"reIndex", ACCESS_ALTER, NAMED, mongo_re_index},
     {"refreshSessions", 0, SILENT, mongo_ok},
     {"renameCollection", ACCESS_ALTER, BEYOND, mongo_rename},
     {"saslContinue", 0, OPEN | PLAIN | SILENT, mongo_sasl_continue},
@@ -68,7 +71,9 @@ static const mongo_command commands[] = {
     {"serverStatus", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_server_status},
     {"shardCollection", ACCESS_CREATE, 0, mongo_shard_collection},
     {"startSession", 0, SILENT, mongo_start_session},
+    {"top", ACCESS_DESCRIBE, BEYOND | SILENT, mongo_top},
     {"update", ACCESS_UPDATE, NAMED | WRITES | WITHIN, mongo_update},
+    {"validate", ACCESS_LIST, NAMED | BEYOND, mongo_validate_collection},
     {"whatsmyuri", 0, OPEN | SILENT, mongo_whats_my_uri},
 };
 

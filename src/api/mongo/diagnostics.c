@@ -131,11 +131,51 @@ err mongo_server_status(mongo_request *q) {
     return OK;
 }
 
+/* The log is the process's standard error; here are only the names of what MongoDB keeps in memory. */
 err mongo_get_log(mongo_request *q) {
+    static const char *const names[] = {"global", "startupWarnings"};
+    slice which;
+    TRY(mongo_arg_text(q, "getLog", &which));
+    bool known = slice_eq(which, slice_str(names[0])) || slice_eq(which, slice_str(names[1]));
+    if (slice_eq(which, SLICE_LIT("*"))) {
+        mql_builder *b = mongo_answer(q);
+        mongo_open_array(b, "names");
+        for (size_t i = 0; i < 2; i++) {
+            mql_add_next(b, mql_text(q->frame->arena, slice_str(names[i])));
+        }
+        mql_close(b);
+        mongo_end(q);
+        return OK;
+    }
+    if (!known) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 96, "No RamLog found with name: %.*s", slice_shown(which), which.n ? which.p : "");
+    }
     mql_builder *b = mongo_answer(q);
     mongo_add_int(b, "totalLinesWritten", 0);
     mongo_open_array(b, "log");
     mql_close(b);
+    mongo_end(q);
+    return OK;
+}
+
+/* Times of single collections are not kept: `tesela top` and the metrics have request units. */
+err mongo_top(mongo_request *q) {
+    mql_builder *b = mongo_answer(q);
+    mongo_open_document(b, "totals");
+    mongo_add_text(b, "note", SLICE_LIT("all times in microseconds"));
+    mql_close(b);
+    mongo_end(q);
+    return OK;
+}
+
+/* Commands end when their client leaves; nothing else can be killed. */
+err mongo_kill_op(mongo_request *q) {
+    int64_t id = 0;
+    if (mql_is_missing(mongo_arg(q, "op"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 4, "Did not provide \"op\" field");
+    }
+    TRY(mongo_arg_count(q, "op", &id));
+    mongo_add_text(mongo_answer(q), "info", SLICE_LIT("attempting to kill op"));
     mongo_end(q);
     return OK;
 }

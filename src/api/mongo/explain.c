@@ -7,8 +7,10 @@
 typedef struct explanation {
     slice filter;
     mongo_find find;
-    uint64_t returned;
+    uint64_t returned, keys, documents, took_us;
     bool by_key;
+    bool plan_only;      /* verbosity "queryPlanner" */
+    query_outcome first; /* of the first page: which indexes it has used */
 } explanation;
 
 static bool count_one(void *context, const query_found *row) {
@@ -69,20 +71,55 @@ static void answer(mongo_request *q, const query_outcome *outcome) {
     mongo_open_array(b, "rejectedPlans");
     mql_close(b);
     mql_close(b);
+    if (x->plan_only) {
+        mongo_end(q);
+        return;
+    }
     mongo_open_document(b, "executionStats");
     mongo_add_bool(b, "executionSuccess", true);
     mongo_add_long(b, "nReturned", (int64_t)x->returned);
-    mongo_add_long(b, "executionTimeMillis", outcome ? (int64_t)outcome->metrics.took_us / 1000 : 0);
-    mongo_add_long(b, "totalKeysExamined", outcome ? (int64_t)outcome->metrics.entries : 0);
-    mongo_add_long(b, "totalDocsExamined", outcome ? (int64_t)outcome->metrics.read : 0);
+    mongo_add_long(b, "executionTimeMillis", (int64_t)x->took_us / 1000);
+    mongo_add_long(b, "totalKeysExamined", (int64_t)x->keys);
+    mongo_add_long(b, "totalDocsExamined", (int64_t)x->documents);
     mongo_add_double(b, "requestCharge", q->op.charge_ru);
     mql_close(b);
     mongo_end(q);
 }
 
+static void read_page(mongo_request *q, slice from);
+
+/* All pages are read, unless only the plan is wanted: the first one tells it. */
 static void found(call *c) {
     mongo_request *q = (mongo_request *)c;
-    c->code == OK ? answer(q, &q->call.find.outcome) : mongo_fail(q, c->code);
+    explanation *x = q->state;
+    const query_outcome *outcome = &q->call.find.outcome;
+    if (c->code != OK) {
+        mongo_fail(q, c->code);
+        return;
+    }
+    x->first = x->documents || x->keys ? x->first : *outcome;
+    x->keys += outcome->metrics.entries;
+    x->documents += outcome->metrics.read;
+    x->took_us += outcome->metrics.took_us;
+    if (q->call.find.next.n && !x->plan_only) {
+        read_page(q, q->call.find.next);
+        return;
+    }
+    answer(q, &x->first);
+}
+
+static void read_page(mongo_request *q, slice from) {
+    const explanation *x = q->state;
+    call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, found);
+    q->call.find.find.where = x->find.where;
+    if (x->find.one_partition) {
+        q->call.find.find.scope = query_scope_partition(&x->find.partition);
+    }
+    q->call.find.from = from;
+    q->call.find.timed = q->call.find.notes_indexes = true;
+    q->call.find.sink = count_one;
+    q->call.find.context = q;
+    call_find_submit(&q->call.find);
 }
 
 /* ---- the command that is explained ---- */
@@ -143,29 +180,28 @@ static err plan(mongo_request *q) {
 }
 
 static void run(mongo_request *q, err code) {
-    const explanation *x = q->state;
     if (code != OK) {
         mongo_fail(q, code);
-        return;
-    }
-    if (!q->container) {
+    } else if (!q->container) {
         answer(q, NULL);
-        return;
+    } else {
+        read_page(q, SLICE_EMPTY);
     }
-    call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, found);
-    q->call.find.find.where = x->find.where;
-    if (x->find.one_partition) {
-        q->call.find.find.scope = query_scope_partition(&x->find.partition);
-    }
-    q->call.find.timed = q->call.find.notes_indexes = true;
-    q->call.find.sink = count_one;
-    q->call.find.context = q;
-    call_find_submit(&q->call.find);
+}
+
+static err read_verbosity(mongo_request *q, explanation *x) {
+    slice text;
+    TRY(mongo_arg_text(q, "verbosity", &text));
+    x->plan_only = slice_eq(text, SLICE_LIT("queryPlanner"));
+    bool known = !text.n || x->plan_only || slice_eq(text, SLICE_LIT("executionStats")) || slice_eq(text, SLICE_LIT("allPlansExecution"));
+    return known ? OK
+                 : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "verbosity must be queryPlanner, executionStats or allPlansExecution");
 }
 
 err mongo_explain(mongo_request *q) {
     explanation *x = q->state = arena_new(q->frame->arena, explanation);
     TRY(read_command(q, x));
+    TRY(read_verbosity(q, x));
     TRY(mongo_find_collection(q));
     mongo_work(q, q->large, plan, run);
     return OK;

@@ -8,7 +8,7 @@
 enum {
     AWAIT_MS_MAX = 60 * 1000,
     AWAIT_MS_MIN = 100,    /* so that one request does not keep a loop busy with replies */
-    WIRE_VERSION_MAX = 21, /* MongoDB 7.0 */
+    WIRE_VERSION_MAX = 25, /* MongoDB 8.0, for bulkWrite */
     WRITE_BATCH_MAX = 100000,
     DOCUMENT_BYTES_MAX = 16 * 1024 * 1024,
     SESSION_MINUTES = 30,

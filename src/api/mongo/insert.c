@@ -21,7 +21,7 @@ typedef struct insertion {
     item_op *refused; /* ordered: a document that cannot be inserted ends the insert, after the chunk before it */
     err refused_code;
     const mongo_validator *validator;
-    mongo_handler done, after;
+    mongo_handler done;
 } insertion;
 
 static insertion *insertion_of(mongo_request *q) {
@@ -183,16 +183,22 @@ static err inserted_all(mongo_request *q) {
         return mongo_first_error(q, &x->errors);
     }
     buf_free(&x->errors.out);
-    return x->after(q);
+    return q->after(q);
 }
 
-err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done) {
+err mongo_insert_run(mongo_request *q, slice documents, size_t first, bool ordered, mongo_handler done) {
     insertion *x = q->state = arena_new(q->frame->arena, insertion);
-    x->list = (mongo_list){.rest = documents, .is_sequence = true};
-    x->ordered = true;
-    x->done = inserted_all;
-    x->after = done;
+    *x = (insertion){.list = {.rest = documents, .is_sequence = true}, .ordered = ordered, .index = first, .done = done};
     x->ops = arena_array(q->frame->arena, item_op, CHUNK_DOCUMENTS);
     x->indexes = arena_array(q->frame->arena, size_t, CHUNK_DOCUMENTS);
     return start(q);
+}
+
+mongo_write_errors *mongo_insert_errors(mongo_request *q) {
+    return &insertion_of(q)->errors;
+}
+
+err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done) {
+    q->after = done;
+    return mongo_insert_run(q, documents, 0, true, inserted_all);
 }

@@ -198,7 +198,7 @@ static err tally(mongo_request *q, mongo_statement *s, const item_op *o) {
 
 static void note_error(mongo_request *q, const op *o, err code, slice document) {
     mongo_writes *w = writes_of(q);
-    mongo_write_errors_add(q, &w->errors, w->at, o, code, document);
+    mongo_write_errors_add(q, &w->errors, w->base + w->at, o, code, document);
 }
 
 static void finish(mongo_request *q) {
@@ -263,7 +263,7 @@ static bool make_point(mongo_request *q, mongo_statement *s, item_op *o) {
     }
     init_op(q, o, &key);
     o->edit = edit_of(q, s, s->upsert);
-    o->receipt = mongo_receipt_of(q, (size_t)(s - writes_of(q)->list), writes_of(q)->image);
+    o->receipt = mongo_receipt_of(q, writes_of(q)->base + (size_t)(s - writes_of(q)->list), writes_of(q)->image);
     return true;
 }
 
@@ -361,7 +361,7 @@ static err edit_found(mongo_request *q) {
         init_op(q, &w->ops[i], &w->keys[i]);
         op_init(&w->ops[i].op, &w->page, q->op.now_s);
         w->ops[i].edit = w->edit;
-        w->ops[i].receipt = mongo_receipt_of(q, w->at, w->image); /* of one document: others are not retryable */
+        w->ops[i].receipt = mongo_receipt_of(q, w->base + w->at, w->image); /* of one document: others are not retryable */
     }
     commit_ops(q, w->keys_n, w->ordered, edits_decided);
     return OK;
@@ -541,7 +541,7 @@ static err make_upsert(mongo_request *q) {
     init_op(q, &w->ops[0], &none);
     w->ops[0].kind = ITEM_CREATE;
     w->ops[0].body = document;
-    w->ops[0].receipt = mongo_receipt_of(q, w->at, ITEM_IMAGE_AFTER);
+    w->ops[0].receipt = mongo_receipt_of(q, w->base + w->at, ITEM_IMAGE_AFTER);
     TRY(mongo_key_of(&q->op, q->container, document, &none));
     return item_check_body(&q->op, q->container, NULL, &w->ops[0]);
 }
@@ -586,7 +586,7 @@ static void receipt_read(call *c) {
 static void look_for_receipt(mongo_request *q) {
     mongo_writes *w = writes_of(q);
     call_receipt_init(&q->call.receipt, &q->front->core, &q->frame->client, &q->op, q->container, receipt_read);
-    q->call.receipt.key = mongo_receipt_of(q, w->at, w->image).key;
+    q->call.receipt.key = mongo_receipt_of(q, w->base + w->at, w->image).key;
     call_receipt_submit(&q->call.receipt);
 }
 

@@ -27,6 +27,10 @@ MUST_CHECK err mongo_first_error(mongo_request *q, mongo_write_errors *e);
 /* Inserts documents, which follow each other, into q->container, for another command. An error ends it. */
 MUST_CHECK err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done);
 
+/* The same for a part of a command; the first document is its statement number `first`. `done` finds the errors by mongo_insert_errors. */
+MUST_CHECK err mongo_insert_run(mongo_request *q, slice documents, size_t first, bool ordered, mongo_handler done);
+mongo_write_errors *mongo_insert_errors(mongo_request *q);
+
 /* ---- statements ---- */
 
 typedef struct mongo_statement {
@@ -44,6 +48,7 @@ typedef struct mongo_statement {
 typedef struct mongo_writes {
     mongo_statement *list;
     size_t n;
+    size_t base; /* the number of the first statement in its command */
     bool ordered;
     bool keeps;       /* keep the document before and after, for findAndModify */
     item_image image; /* which of them a repetition needs */

@@ -1,5 +1,6 @@
 // Change streams of a collection.
 import { setTimeout as sleep } from "node:timers/promises";
+import { Rest } from "../sdk/server.js";
 import { assert, fails, suite } from "./harness.js";
 
 const reader = Buffer.alloc(64, 7).toString("base64"); // the read-only key
@@ -126,6 +127,47 @@ suite("change streams", (t) => {
     await collection.drop();
     while (kinds.at(-1) !== "invalidate") kinds.push((await stream.next()).operationType);
     assert.deepEqual(kinds, ["insert", "drop", "invalidate"]);
+  });
+
+  t.it("end when the collection is renamed", async () => {
+    const collection = await make();
+    const stream = await watch(collection);
+    await collection.insertOne({ _id: 1 });
+    const to = `${collection.collectionName}new`;
+    await collection.rename(to);
+    const events = [await stream.next()];
+    while (events.at(-1).operationType !== "invalidate") events.push(await stream.next());
+    assert.deepEqual(events.map((e) => e.operationType), ["insert", "rename", "invalidate"]);
+    assert.deepEqual(events[1].to, { db: t.db.databaseName, coll: to });
+    assert.equal(events[1].ns.coll, collection.collectionName);
+    const renamed = await watch(t.db.collection(to));
+    await t.db.collection(to).insertOne({ _id: 2 });
+    assert.equal((await renamed.next()).documentKey._id, 2);
+    await renamed.close();
+  });
+
+  t.it("go on through splits, and lose and double nothing", async () => {
+    const collection = t.collection();
+    await t.db.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+    const rest = new Rest({ server: t.server, version: "2020-07-15" });
+    let stream = await watch(collection);
+    const seen = [];
+    for (let round = 0; round < 4; round++) {
+      await collection.insertMany(Array.from({ length: 50 }, (_, i) => ({ _id: round * 50 + i, p: i })));
+      const path = `/dbs/${t.db.databaseName}/colls/${collection.collectionName}/pkranges`;
+      const range = (await rest.get(path)).json.PartitionKeyRanges[0].id;
+      const body = { database: t.db.databaseName, container: collection.collectionName, range, parts: 2 };
+      assert.equal((await rest.post("/_tesela/split", body, { sign: false })).status, 200);
+      seen.push(...(await take(stream, 30)));
+      const resumeAfter = seen.at(-1)._id;
+      await stream.close();
+      stream = collection.watch([], { resumeAfter, maxAwaitTimeMS: 100 });
+    }
+    seen.push(...(await take(stream, 80)));
+    assert.equal(await stream.tryNext(), null);
+    await stream.close();
+    rest.close();
+    assert.deepEqual(seen.map((e) => e.documentKey._id).sort((a, b) => a - b), Array.from({ length: 200 }, (_, i) => i));
   });
 
   t.it("are opened with a read-only key only where there was one before", async () => {

@@ -73,15 +73,16 @@ static err read_operation(mongo_request *q, const bulk *b, slice each, slice let
     o->ns = (uint32_t)ns;
     o->document = insert ? part(each, "document", BSON_TYPE_DOCUMENT) : SLICE_EMPTY;
     *s = (mongo_statement){.filter = part(each, "filter", BSON_TYPE_DOCUMENT),
-                                     .update = update ? mongo_member(each, "updateMods") : mql_missing(),
-                                     .array_filters = part(each, "arrayFilters", BSON_TYPE_ARRAY),
-                                     .sort = part(each, "sort", BSON_TYPE_DOCUMENT),
-                                     .variables = let,
-                                     .upsert = mql_truth(mongo_member(each, "upsert")),
-                                     .multi = mql_truth(mongo_member(each, "multi"))};
+                           .update = update ? mongo_member(each, "updateMods") : mql_missing(),
+                           .array_filters = part(each, "arrayFilters", BSON_TYPE_ARRAY),
+                           .sort = part(each, "sort", BSON_TYPE_DOCUMENT),
+                           .variables = let,
+                           .upsert = mql_truth(mongo_member(each, "upsert")),
+                           .multi = mql_truth(mongo_member(each, "multi"))};
     bool good = insert ? o->document.n > 0 : s->filter.n > 0;
     good = good && (!update || s->update.type == BSON_TYPE_DOCUMENT || s->update.type == BSON_TYPE_ARRAY);
-    return good ? mongo_check_multi(q, s->multi) : wrong(q, "An insert has a document; an update has a filter and updateMods; a delete has a filter.");
+    return good ? mongo_check_multi(q, s->multi)
+                : wrong(q, "An insert has a document; an update has a filter and updateMods; a delete has a filter.");
 }
 
 static err read_operations(mongo_request *q, bulk *b) {
@@ -202,7 +203,8 @@ static err add_results(mongo_request *q, mongo_write_errors *errors) {
         error.n ? add_error(b, i, error) : add_success(b, i);
     }
     buf_free(&errors->out);
-    return buf_ok(&b->results) ? OK : op_fail_as(&q->op, E_TOO_LARGE, CODE_DOCUMENT_TOO_LARGE, "The results are too large: use errorsOnly.");
+    return buf_ok(&b->results) ? OK
+                               : op_fail_as(&q->op, E_TOO_LARGE, CODE_DOCUMENT_TOO_LARGE, "The results are too large: use errorsOnly.");
 }
 
 /* ---- runs ---- */

@@ -294,7 +294,8 @@ static bool take_change(void *context, const follow_change *change) {
 
 /* ---- the end of a stream ---- */
 
-static void add_end(mongo_request *q, const char *operation, bool with_namespace) {
+/* `to`: the new name after a rename; empty: none. */
+static void add_end(mongo_request *q, const char *operation, bool with_namespace, slice to) {
     mongo_batch *b = q->batch;
     const mongo_watch *w = &b->cursor->stream->watch;
     arena *a = q->frame->arena;
@@ -309,17 +310,34 @@ static void add_end(mongo_request *q, const char *operation, bool with_namespace
         mongo_add_text(&event, "coll", w->collection);
         mql_close(&event);
     }
+    if (to.n) {
+        mongo_open_document(&event, "to");
+        mongo_add_text(&event, "db", w->database);
+        mongo_add_text(&event, "coll", to);
+        mql_close(&event);
+    }
     mongo_batch_add(q, b, mql_built(&event));
     buf_free(&out);
 }
 
-static void was_dropped(mongo_request *q) {
-    mongo_batch *b = q->batch;
+static void end_stream(mongo_request *q, const char *operation, slice to) {
     q->op.detail_n = 0;
-    b->cursor->ended = true;
-    add_end(q, "drop", true);
-    add_end(q, "invalidate", false);
+    q->batch->cursor->ended = true;
+    add_end(q, operation, true, to);
+    add_end(q, "invalidate", false, SLICE_EMPTY);
     mongo_batch_answer(q, OK);
+}
+
+/* The collection's new name, if it was renamed since the stream was opened; otherwise empty. */
+static slice new_name(mongo_request *q) {
+    const mongo_cursor *c = q->batch->cursor;
+    container *newest = account_container_newest(q->front->core.account, c->container);
+    bool renamed = newest && !slice_eq(newest->id, c->stream->watch.collection);
+    slice name = renamed ? arena_copy(q->frame->arena, newest->id) : SLICE_EMPTY;
+    if (newest) {
+        container_give(newest);
+    }
+    return name;
 }
 
 /* ---- getMore ---- */
@@ -332,13 +350,18 @@ static void followed(call *c) {
     slice position = s->full && s->last.n ? arena_copy(q->frame->arena, buf_view(&s->last)) : q->call.follow.position;
     free_streaming(q);
     if (code == E_OWNER_NOT_FOUND) {
-        was_dropped(q);
+        end_stream(q, "drop", SLICE_EMPTY);
         return;
     }
     if (c->code == OK) {
         buf_clear(&b->cursor->position);
         buf_add_slice(&b->cursor->position, position);
         b->token = position;
+    }
+    slice to = code == OK && !b->rows_n ? new_name(q) : SLICE_EMPTY; /* after everything that was written before */
+    if (to.n) {
+        end_stream(q, "rename", to);
+        return;
     }
     mongo_batch_answer(q, c->code != OK ? stream_error(q, code) : code);
 }

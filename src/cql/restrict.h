@@ -8,6 +8,7 @@
 #pragma once
 
 #include "cql/function.h"
+#include "cql/parse.h"
 
 typedef enum cql_column_kind { CQL_COLUMN_PARTITION, CQL_COLUMN_CLUSTERING, CQL_COLUMN_STATIC, CQL_COLUMN_REGULAR } cql_column_kind;
 
@@ -56,9 +57,10 @@ typedef struct cql_restrictions {
     const cql_relation *slice[2]; /* lower and upper bound of the column or columns after the prefix; NULL: open */
     const cql_filter *filters;    /* what is left: indexed columns, and what needs ALLOW FILTERING */
     uint32_t filters_n;
-    bool uses_index;      /* one of the filters is served by an index */
-    bool needs_filtering; /* only with ALLOW FILTERING */
-    bool static_only;     /* no clustering column restricted, for writes of static columns */
+    bool uses_index;                 /* one of the filters is served by an index */
+    bool needs_filtering;            /* only with ALLOW FILTERING */
+    const cql_relation *change_feed; /* COSMOS_CHANGEFEED_START_TIME() = …: a timestamp; NULL: none */
+    bool static_only;                /* no clustering column restricted, for writes of static columns */
 } cql_restrictions;
 
 typedef struct cql_restrict_input {

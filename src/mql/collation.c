@@ -1,5 +1,6 @@
 #include "mql/collation.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <unicode/ucol.h>
 #include <unicode/uloc.h>
@@ -191,6 +192,52 @@ void mql_collation_close(mql_collation *c) {
         ucol_close(c->collator);
         free(c);
     }
+}
+
+/* ---- shared ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        char *document;
+        size_t n;
+        mql_collation *collation;
+    } list[MQL_COLLATIONS_MAX];
+    size_t n;
+} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* With the lock held. */
+static err shared_of(op *o, slice document, const mql_collation **collation_out) {
+    mql_collation *made;
+    for (size_t i = 0; i < shared.n; i++) {
+        if (slice_eq(slice_of(shared.list[i].document, shared.list[i].n), document)) {
+            *collation_out = shared.list[i].collation;
+            return OK;
+        }
+    }
+    TRY(mql_collation_open(o, document, &made));
+    if (!made) {
+        return OK;
+    }
+    if (shared.n == MQL_COLLATIONS_MAX) {
+        mql_collation_close(made);
+        return mql_fail(o, 67, "Collections and indexes have more than %d different collations.", MQL_COLLATIONS_MAX);
+    }
+    char *copy = mem_alloc(document.n);
+    memcpy(copy, document.p, document.n);
+    shared.list[shared.n].document = copy;
+    shared.list[shared.n].n = document.n;
+    shared.list[shared.n++].collation = made;
+    *collation_out = made;
+    return OK;
+}
+
+err mql_collation_shared(op *o, slice document, const mql_collation **collation_out) {
+    *collation_out = NULL;
+    pthread_mutex_lock(&shared.lock);
+    err code = shared_of(o, document, collation_out);
+    pthread_mutex_unlock(&shared.lock);
+    return code;
 }
 
 /* ---- use ---- */

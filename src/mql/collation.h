@@ -14,3 +14,8 @@ int mql_collation_compare(const mql_collation *c, slice a, slice b);
 
 /* Appends bytes that are equal for equal strings and sort as the strings compare. */
 void mql_collation_key(const mql_collation *c, slice text, buf *out);
+
+/* The same, kept for the life of the process and given to everyone who asks for the same document; for collations of collections and
+ * indexes, which have no end of their own. There are up to MQL_COLLATIONS_MAX of them; 67 beyond that. */
+enum { MQL_COLLATIONS_MAX = 256 };
+MUST_CHECK err mql_collation_shared(op *o, slice document, const mql_collation **collation_out);

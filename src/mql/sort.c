@@ -80,8 +80,8 @@ typedef struct place {
 typedef struct maker {
     mql_run *run;
     const mql_sort *sort;
-    mql_value best[MQL_SORT_PARTS_MAX];
-    bool any;
+    mql_sort_visit visit;
+    void *context;
 } maker;
 
 static bool first_is_index(slice rest, size_t *index_out) {
@@ -112,22 +112,14 @@ static mql_value value_of_place(const place *p) {
     return mql_is_missing(p->value) || p->rest.n ? mql_null() : p->value;
 }
 
-static bool comes_first(const maker *m, const place *places) {
-    int order = m->any ? 0 : -1;
-    for (size_t i = 0; i < m->sort->n && order == 0; i++) {
-        order = mql_compare_by(m->run->collation, value_of_place(&places[i]), m->best[i]);
-        order = m->sort->parts[i].descending ? -order : order;
+static err offer(maker *m, const place *places) {
+    mql_value values[MQL_SORT_PARTS_MAX];
+    bool all_missing = true;
+    for (size_t i = 0; i < m->sort->n; i++) {
+        values[i] = value_of_place(&places[i]);
+        all_missing = all_missing && (mql_is_missing(places[i].value) || places[i].rest.n);
     }
-    return order < 0;
-}
-
-static void offer(maker *m, const place *places) {
-    if (comes_first(m, places)) {
-        for (size_t i = 0; i < m->sort->n; i++) {
-            m->best[i] = value_of_place(&places[i]);
-        }
-        m->any = true;
-    }
+    return m->visit(m->context, values, all_missing);
 }
 
 /* The array that has to be expanded next; NULL: none. */
@@ -165,8 +157,7 @@ static err expand_element(maker *m, const place *places, const mql_value *array,
     if (expands) {
         return expand(m, inner);
     }
-    offer(m, inner);
-    return OK;
+    return offer(m, inner);
 }
 
 static err expand(maker *m, const place *places) {
@@ -175,8 +166,7 @@ static err expand(maker *m, const place *places) {
     doc_element e;
     TRY(find_array(m, places, &array));
     if (!array) {
-        offer(m, places);
-        return OK;
+        return offer(m, places);
     }
     doc_walk_init(&w, array->bytes);
     bool empty = true;
@@ -186,21 +176,9 @@ static err expand(maker *m, const place *places) {
     return empty ? expand_element(m, places, array, (mql_value){BSON_TYPE_UNDEFINED, {"", 0}}) : OK;
 }
 
-static err keep_key(const maker *m, slice *key_out) {
-    buf out = buf_init(INT32_MAX);
-    mql_builder b = mql_build(&out);
-    for (size_t i = 0; i < m->sort->n; i++) {
-        mql_add_next(&b, m->best[i]);
-    }
-    bool kept = mql_keep(m->run->arena, &b, key_out);
-    buf_free(&out);
-    return kept ? OK : m->run->arena->budget ? budget_error(m->run->arena->budget) : E_MEMORY;
-}
-
-err mql_sort_key(mql_run *r, const mql_sort *s, slice document, slice *key_out) {
-    maker m = {.run = r, .sort = s};
+err mql_sort_each(mql_run *r, const mql_sort *s, slice document, mql_sort_visit visit, void *context) {
+    maker m = {.run = r, .sort = s, .visit = visit, .context = context};
     place places[MQL_SORT_PARTS_MAX];
-    *key_out = SLICE_EMPTY;
     for (size_t i = 0; i < s->n; i++) {
         places[i] = (place){mql_document(document), s->parts[i].path};
         if (s->parts[i].by_text_score) {
@@ -208,8 +186,53 @@ err mql_sort_key(mql_run *r, const mql_sort *s, slice document, slice *key_out) 
         }
         TRY(follow(&m, &places[i]));
     }
-    TRY(expand(&m, places));
-    return keep_key(&m, key_out);
+    return expand(&m, places);
+}
+
+/* ---- the key of a sort ---- */
+
+typedef struct first {
+    const mql_run *run;
+    const mql_sort *sort;
+    mql_value best[MQL_SORT_PARTS_MAX];
+    bool any;
+} first;
+
+static bool comes_first(const first *f, const mql_value *values) {
+    int order = f->any ? 0 : -1;
+    for (size_t i = 0; i < f->sort->n && order == 0; i++) {
+        order = mql_compare_by(f->run->collation, values[i], f->best[i]);
+        order = f->sort->parts[i].descending ? -order : order;
+    }
+    return order < 0;
+}
+
+static err keep_first(void *context, const mql_value *values, bool all_missing) {
+    first *f = context;
+    (void)all_missing;
+    if (comes_first(f, values)) {
+        memcpy(f->best, values, f->sort->n * sizeof *values);
+        f->any = true;
+    }
+    return OK;
+}
+
+static err keep_key(const first *f, arena *a, slice *key_out) {
+    buf out = buf_init(INT32_MAX);
+    mql_builder b = mql_build(&out);
+    for (size_t i = 0; i < f->sort->n; i++) {
+        mql_add_next(&b, f->best[i]);
+    }
+    bool kept = mql_keep(a, &b, key_out);
+    buf_free(&out);
+    return kept ? OK : a->budget ? budget_error(a->budget) : E_MEMORY;
+}
+
+err mql_sort_key(mql_run *r, const mql_sort *s, slice document, slice *key_out) {
+    first f = {.run = r, .sort = s};
+    *key_out = SLICE_EMPTY;
+    TRY(mql_sort_each(r, s, document, keep_first, &f));
+    return keep_key(&f, r->arena, key_out);
 }
 
 int mql_sort_compare(const mql_sort *s, const mql_collation *collation, slice key_a, slice key_b) {

@@ -330,13 +330,13 @@ static void make_canonical(op *o, slice properties, slice rows, container *c) {
 }
 
 slice settings_indexing_policy(arena *a, const container *c) {
-    return index_policy_source(a, c->settings);
+    return index_policy_source(a, c->settings, settings_rows(c->settings));
 }
 
 /* Uses the policy in its canonical form, the same one as the index uses, so that both yield the same terms (item/index_entries.c). Stored
  * settings are already canonical. */
 static err read_index(op *o, slice properties, slice rows, container *c) {
-    slice given = index_policy_source(o->arena, properties);
+    slice given = index_policy_source(o->arena, properties, rows);
     TRY(index_policy_parse(o, given, c->key.paths, c->key.n, &c->index));
     make_canonical(o, properties, rows, c);
     slice kept = settings_indexing_policy(o->arena, c);

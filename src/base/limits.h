@@ -51,6 +51,7 @@ enum {
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_VERSION_MINUTES = 30 * 24 * 60, /* max. retention of all versions by the change feed */
     LIMIT_FOLLOW_STRETCHES = 8192,        /* parts of the hash space that a follower of changes may track; each range has one or more */
+    LIMIT_INDEX_KEYS = 64,                /* key indexes of a container */
     LIMIT_INDEX_PATHS = 1500,
     LIMIT_PATH_DEPTH = 32, /* steps of a property path */
     LIMIT_PAGE_ITEMS_DEFAULT = 1000,

@@ -19,8 +19,9 @@ typedef struct find_demand {
     find_span *spans;
     size_t n; /* 0: no item can meet it */
     bool exact;
-    const void *condition;   /* the caller's; not used here */
-    const index_step *steps; /* the path of all spans; NULL: they have different paths */
+    const struct find_demand *alone; /* of keys: a narrower demand, which holds if no item has several keys; NULL: none */
+    const void *condition;           /* the caller's; not used here */
+    const index_step *steps;         /* the path of all spans; NULL: they have different paths */
     size_t steps_n;
 } find_demand;
 
@@ -44,6 +45,7 @@ typedef struct find_order_part {
     find_path path;
     bool known; /* false: the order is not by a path, and the index cannot serve it */
     bool descending;
+    bool bounded; /* by a key index: the order is that of the entries only within the demand on its path, and if each item has one key */
 } find_order_part;
 
 typedef struct find_order {

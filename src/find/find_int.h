@@ -40,6 +40,8 @@ typedef struct find__walk {
     index_path path;
     const index_composite *composite; /* NULL: one path */
     bool backward;
+    bool keyed;     /* the path is that of a key index */
+    bool many;      /* … and an item may have several entries */
     bool undefined; /* items without the path, which have no entry, are wanted too: those of `shapes` */
     uint64_t *shapes;
     size_t shapes_n;
@@ -95,7 +97,10 @@ err find__by_number(find__finder *f, bool *found_out);
 
 /* ---- in_order.c ---- */
 
-bool find__prepare_walk(find__walk *w); /* false: the index cannot serve the order */
+/* Whether any item of the view has several keys in the key index at this path. Such an item's place in an order may be at a key that a
+ * demand does not have. */
+MUST_CHECK err find__has_many(find__finder *f, index_path path, bool *many_out);
+MUST_CHECK err find__prepare_walk(find__walk *w, bool *served_out); /* *served_out false: the index cannot serve the order */
 void find__bound_walk(find__walk *w, arena *a);
 bool find__wants_more(const find__walk *w);
 bool find__skip(find__walk *w, slice value, uint64_t number); /* true: do not load the item: its row was skipped, or the page ends */

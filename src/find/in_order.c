@@ -99,6 +99,7 @@ static err offer_in_order(find__walk *w, const item_entry *e) {
     find_access *a = w->finder->access;
     a->report.entries++;
     a->turn.in_order = tells_all(w, e->value);
+    a->turn.key = w->many ? e->value : SLICE_EMPTY;
     return find__skip(w, e->value, e->number) ? OK : find__offer(w->finder, (item_ref){e->number, e->segment});
 }
 
@@ -182,7 +183,7 @@ static size_t tidy_spans(find_span *spans, size_t n) {
 /* A demand on the walk's own path bounds the walk. */
 void find__bound_walk(find__walk *w, arena *a) {
     static const char first = INDEX_NULL;
-    for (size_t i = 0; i < w->finder->demands.n && !w->composite; i++) {
+    for (size_t i = 0; i < w->finder->demands.n && !w->composite && !w->many; i++) {
         const find_demand *c = &w->finder->demands.list[i];
         if (c->steps && index_path_of(c->steps, c->steps_n) == w->path) {
             w->spans = arena_array(a, find_span, c->n + 1);
@@ -191,7 +192,7 @@ void find__bound_walk(find__walk *w, arena *a) {
             return;
         }
     }
-    w->undefined = !w->composite;
+    w->undefined = !w->composite && !w->keyed;
     w->spans = arena_array(a, find_span, 1);
     w->spans[0] = (find_span){.from = w->composite ? SLICE_EMPTY : slice_of(&first, 1)};
     w->spans_n = 1;
@@ -228,28 +229,60 @@ static bool has_made(const index_composite *c) {
     return false;
 }
 
-bool find__prepare_walk(find__walk *w) {
+static bool has_demand(const find__finder *f, index_path path) {
+    for (size_t i = 0; i < f->demands.n; i++) {
+        if (find_is_of_path(&f->demands.list[i], path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+err find__has_many(find__finder *f, index_path path, bool *many_out) {
+    const index_key *key = index_policy_key(&f->view->index->policy, path);
+    *many_out = false;
+    if (!key) {
+        return OK;
+    }
+    item_lookup *l = item_lookup_open(f->view, key->many);
+    item_entry e;
+    *many_out = find__next_entry(f, l, &e);
+    return find__close_lookup(f, l);
+}
+
+/* *served_out: the entries of the key index are in the order. */
+static err prepare_keys(find__walk *w, const find_order_part *part, bool *served_out) {
+    w->keyed = true;
+    TRY(find__has_many(w->finder, w->path, &w->many));
+    *served_out = !part->bounded || (!w->many && has_demand(w->finder, w->path));
+    return OK;
+}
+
+err find__prepare_walk(find__walk *w, bool *served_out) {
     find__finder *f = w->finder;
     const find_order *order = &f->access->asked.order;
     const index_policy *policy = &f->view->index->policy;
     arena *a = f->view->op->arena;
     if (order->n == 1) {
         const find_path *p = &order->parts[0].path;
-        if (!order->parts[0].known || !p->single || !index_policy_covers(policy, p->steps, p->n)) {
-            return false;
+        *served_out = order->parts[0].known && p->single && index_policy_covers(policy, p->steps, p->n);
+        if (!*served_out) {
+            return OK;
         }
         w->path = index_path_of(p->steps, p->n);
         w->backward = order->parts[0].descending;
+        TRY(p->steps[0].key ? prepare_keys(w, &order->parts[0], served_out) : OK);
     } else {
         w->composite = find_composite_for(order, policy, &w->backward);
-        if (!w->composite || has_made(w->composite)) {
-            return false;
+        *served_out = w->composite && !has_made(w->composite);
+        if (!*served_out) {
+            return OK;
         }
         w->path = w->composite->id;
     }
     find__bound_walk(w, a);
     spell_start(w, a);
-    return true;
+    return OK;
 }
 
 /* Whether the walk begins with items without the path: undefined sorts first, unless the start is after it. */
@@ -278,8 +311,8 @@ static bool decides_condition(const find__finder *f, const find__walk *w) {
  * anywhere in the order. */
 static bool may_skip_entries(const find__finder *f, const find__walk *w) {
     const item_view *v = f->view;
-    return f->access->asked.skips && !v->filtered && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) && f->large.n == 0 &&
-           decides_condition(f, w);
+    return f->access->asked.skips && !w->many && !v->filtered && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) &&
+           f->large.n == 0 && decides_condition(f, w);
 }
 
 static err run_walk(find__walk *w) {
@@ -299,6 +332,7 @@ static err run_walk(find__walk *w) {
     if (find__wants_more(w) && !after_values) {
         TRY(walk_spans(w));
     }
+    a->turn.key = SLICE_EMPTY;
     return w->undefined && w->backward && find__wants_more(w) ? end_undefined(w) : OK;
 }
 

@@ -98,7 +98,9 @@ static err find(find__finder *f, bool *found_out) {
     if (*found_out) {
         return OK;
     }
-    if (f->access->asked.order.n == 0 || f->access->asked.wanted == SIZE_MAX || !find__prepare_walk(&w)) {
+    bool served = f->access->asked.order.n > 0 && f->access->asked.wanted < SIZE_MAX;
+    TRY(served ? find__prepare_walk(&w, &served) : OK);
+    if (!served) {
         return find__by_number(f, found_out);
     }
     TRY(smaller_demand_of_other_path(f, &w, &used));
@@ -125,12 +127,34 @@ static void begin(find_access *a, const find__finder *f, const find_nearest *nea
     r->others = f->demands.list;
     r->others_n = f->demands.n;
     a->turn.in_order = a->turn.only_undefined = a->turn.beyond = a->reached.by_key = false;
+    a->turn.key = SLICE_EMPTY;
+}
+
+/* Takes the narrower demands of keys where the view's items allow that. */
+static err narrow_demands(find__finder *f) {
+    find_demand *list = NULL;
+    for (size_t i = 0; i < f->demands.n; i++) {
+        const find_demand *d = &f->demands.list[i];
+        bool many = true;
+        TRY(d->alone ? find__has_many(f, index_path_of(d->steps, d->steps_n), &many) : OK);
+        if (many) {
+            continue;
+        }
+        if (!list) {
+            list = arena_array(f->view->op->arena, find_demand, f->demands.n);
+            memcpy(list, f->demands.list, f->demands.n * sizeof *list);
+            f->demands.list = list;
+        }
+        list[i] = *d->alone;
+    }
+    return OK;
 }
 
 err find_items(find_access *a, item_view *v, const find_demands *demands, const find_nearest *nearest, bool *found_out) {
     find__finder f = {.access = a, .view = v, .demands = *demands};
+    err code = narrow_demands(&f);
     begin(a, &f, nearest);
-    err code = find(&f, found_out);
+    code = code == OK ? find(&f, found_out) : code;
     find__free_refs(&f, &f.large);
     find__free_refs(&f, &f.probed);
     return code;

@@ -117,6 +117,8 @@ typedef struct find_turn {
     bool in_order;       /* no later item sorts before this one */
     bool only_undefined; /* take only rows of this item whose first order value, or lead, is undefined */
     bool only_empty;     /* take only rows of this item without any members */
+    slice key;           /* the entry of a key index that led to this item, if an item may have several: the visitor takes the item only
+                            at the key that is its place in the order. Empty: any */
     bool beyond;         /* set by the visitor: it needs no later item of this order */
     uint64_t matched;    /* counted by the visitor: rows that belong to this page or a later one */
 } find_turn;

@@ -1,13 +1,12 @@
 /* canonical.c — policies in the form in which they are stored with a container and shown to clients. */
 #include "index/policy_int.h"
 
-static bool has_lean_rows(slice properties) {
-    bson_iter_t it, rows;
-    return doc_find_key(properties, SLICE_LIT("rows"), &it) && BSON_ITER_HOLDS_DOCUMENT(&it) && bson_iter_recurse(&it, &rows) &&
-           bson_iter_find(&rows, "lean") && BSON_ITER_HOLDS_BOOL(&rows) && bson_iter_bool(&rows);
+static bool is_lean(slice rows) {
+    bson_iter_t it;
+    return rows.n && doc_find_key(rows, SLICE_LIT("lean"), &it) && BSON_ITER_HOLDS_BOOL(&it) && bson_iter_bool(&it);
 }
 
-slice index_policy_source(arena *a, slice properties) {
+slice index_policy_source(arena *a, slice properties, slice rows) {
     static const char *const others[] = {"fullTextPolicy", "vectorEmbeddingPolicy", "geospatialConfig"};
     bson_t source = BSON_INITIALIZER;
     bson_iter_t it, inner;
@@ -26,7 +25,7 @@ slice index_policy_source(arena *a, slice properties) {
             bson_append_iter(&source, others[i], -1, &it);
         }
     }
-    if (has_lean_rows(properties)) {
+    if (is_lean(rows)) {
         bson_append_bool(&source, "lean", -1, true);
     }
     slice made = arena_copy(a, slice_of(bson_get_data(&source), source.len));
@@ -188,7 +187,8 @@ static slice also_excluded(slice given, const index_policy *policy) {
 
 /* The result must mean the same as what was given, since settings are parsed again at every start. */
 void index_policy_canonical(bson_t *settings, slice given, const index_policy *read) {
-    static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes"};
+    static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes", "keyIndexes"};
+    size_t others_n = sizeof others / sizeof *others - !read->keys_n;
     bson_t policy;
     bson_iter_t it;
     bson_append_document_begin(settings, "indexingPolicy", -1, &policy);
@@ -197,7 +197,7 @@ void index_policy_canonical(bson_t *settings, slice given, const index_policy *r
     add_paths(&policy, given, "includedPaths", also_included(given, read));
     add_paths(&policy, given, "excludedPaths", also_excluded(given, read));
     add_spatials(&policy, given);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    for (size_t i = 0; i < others_n; i++) {
         if (index__has(given, others[i]) && doc_find_key(given, slice_str(others[i]), &it)) {
             bson_append_iter(&policy, others[i], -1, &it);
         }

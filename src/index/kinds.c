@@ -102,7 +102,7 @@ static err check_box(op *o, slice entry, slice path, bool plane) {
 static void add_spatial(op *o, const index_read_path *read, index_spatial *spatial) {
     index_step *steps = arena_array(o->arena, index_step, read->n + 1);
     for (size_t i = 0; i < read->n; i++) {
-        steps[i] = (index_step){arena_copy(o->arena, read->steps[i].name), read->steps[i].element};
+        steps[i] = (index_step){.name = arena_copy(o->arena, read->steps[i].name), .element = read->steps[i].element};
     }
     *spatial = (index_spatial){steps, read->n, read->end == ENDS_STAR};
 }

@@ -184,7 +184,7 @@ static err read_part(op *o, const bson_iter_t *it, index_composite_part *part) {
     }
     part->hash = hash_of_path(&part->path);
     part->ts = part->path.steps_n == 1 && slice_eq(part->path.steps[0], SLICE_LIT("_ts"));
-    part->made = part->path.steps_n > 0 && index_is_system((index_step){part->path.steps[0], false}) && !part->ts;
+    part->made = part->path.steps_n > 0 && index_is_system((index_step){.name = part->path.steps[0]}) && !part->ts;
     if (!bson_iter_recurse(it, &member) || !bson_iter_find(&member, "order")) {
         return OK;
     }
@@ -302,6 +302,7 @@ static err read_all(op *o, slice document, index_node *root, index_policy *polic
     TRY(read_mode(o, document, policy));
     TRY(read_paths(o, document, root));
     TRY(read_composites(o, &doc, policy));
+    TRY(index__has(document, "lean") ? index__read_keys(o, document, policy) : OK);
     TRY(index__read_spatials(o, document, policy));
     TRY(index__read_texts(o, document, policy));
     return index__read_vectors(o, document, policy);
@@ -344,6 +345,9 @@ const index_node *index_node_child(const index_node *node, slice name) {
 
 index_path index_path_of(const index_step *steps, size_t n) {
     index_path path = INDEX_PATH_ROOT;
+    if (n == 1 && steps[0].key) {
+        return steps[0].key;
+    }
     for (size_t i = 0; i < n; i++) {
         path = steps[i].element ? index_path_element(path) : index_path_member(path, steps[i].name);
     }
@@ -365,6 +369,9 @@ bool index_policy_covers(const index_policy *policy, const index_step *steps, si
     bool included = policy->rest_included;
     if (policy->off || n == 0) {
         return false;
+    }
+    if (steps[0].key) {
+        return index_policy_key(policy, steps[0].key) != NULL;
     }
     if (index_is_system(steps[0])) {
         return n == 1 && !policy->lean && slice_eq(steps[0].name, SLICE_LIT("_ts"));
@@ -447,12 +454,20 @@ static bool same_texts(const index_policy *a, const index_policy *b) {
     return same;
 }
 
+static bool same_keys(const index_policy *a, const index_policy *b) {
+    bool same = a->keys_n == b->keys_n;
+    for (size_t i = 0; same && i < a->keys_n; i++) {
+        same = index_policy_key(b, a->keys[i].id) != NULL;
+    }
+    return same;
+}
+
 bool index_policy_same(const index_policy *a, const index_policy *b) {
     if (a->off || b->off) {
         return a->off == b->off;
     }
     bool same = a->rest_included == b->rest_included && a->lean == b->lean && same_nodes(a->root, b->root) &&
-                a->composites_n == b->composites_n && same_spatials(a, b) && same_texts(a, b);
+                a->composites_n == b->composites_n && same_keys(a, b) && same_spatials(a, b) && same_texts(a, b);
     for (size_t i = 0; same && i < a->composites_n; i++) {
         same = has_composite(b, a->composites[i].id);
     }

@@ -7,6 +7,9 @@
  * A lean policy indexes only the paths that it includes: not the id, _ts and the partition key, and not the shapes of items (terms.h). It
  * is for containers whose rows are found by their keys. Such an index cannot tell which items lack a path.
  *
+ * A lean policy may have *key indexes*: their entries are a document's keys by a pattern of paths (mql/key.h), in MongoDB's order of
+ * values. Each item that the index does not leave out has an entry, also if it lacks the paths.
+ *
  * In addition, GeoJSON shapes at spatial paths have an entry for each of their cells (cells.h), and texts at full-text paths one for each
  * word. These entries have index paths of their own. Vectors have no entries; those with a diskANN index are in graphs (item/nearest.h). */
 #pragma once
@@ -14,6 +17,7 @@
 #include "base/op.h"
 #include "doc/path.h"
 #include "index/entry_key.h"
+#include "mql/key.h"
 #include "text/search.h"
 
 typedef enum index_rule { RULE_NONE, RULE_INCLUDE, RULE_EXCLUDE } index_rule;
@@ -48,11 +52,19 @@ typedef struct index_composite {
 /* A step of a policy's path or of a query's. */
 typedef struct index_step {
     slice name;
-    bool element; /* any element of an array */
+    bool element;   /* any element of an array */
+    index_path key; /* the path of a key index, which is the only step then; 0: none */
 } index_step;
 
 /* Mixed with a property's path by index_path_mixed, these give the index paths of its cells and words. */
-enum { INDEX_OF_CELLS = 2, INDEX_OF_WORDS = 16 /* plus the language */ };
+enum { INDEX_OF_CELLS = 2, INDEX_OF_KEYS = 3, INDEX_OF_WORDS = 16 /* plus the language */ };
+
+/* A key index. Its entries are the keys, spelled as strings. */
+typedef struct index_key {
+    slice spec;          /* as mql_index_parse takes it */
+    index_path id, many; /* index paths: of its entries; of items that have more than one */
+    const mql_index *index;
+} index_key;
 
 typedef struct index_spatial {
     const index_step *steps;
@@ -90,6 +102,8 @@ typedef struct index_policy {
     const index_node *root; /* NULL: the policy has no path besides the catch-all */
     const index_composite *composites;
     size_t composites_n;
+    const index_key *keys;
+    size_t keys_n;
     const index_spatial *spatials;
     size_t spatials_n;
     const index_text *texts;
@@ -103,8 +117,8 @@ typedef struct index_policy {
 /* ---- reading ---- */
 
 /* Makes the input of index_policy_parse: the container's indexingPolicy, with the other properties that parsing needs (fullTextPolicy,
- * vectorEmbeddingPolicy, geospatialConfig, lean) added as members. */
-slice index_policy_source(arena *a, slice properties);
+ * vectorEmbeddingPolicy, geospatialConfig, lean) added as members. `rows`: how its rows are stored (account/account.h), or empty. */
+slice index_policy_source(arena *a, slice properties, slice rows);
 
 /* `bson` comes from index_policy_source; `keys` are the partition key's paths. The policy lives in the op's arena, which must be the
  * container's. Fails with E_BAD_REQUEST and the service's message. */
@@ -126,6 +140,9 @@ bool index_is_system(index_step step);
 
 /* Whether scalars at this path have entries. */
 bool index_policy_covers(const index_policy *policy, const index_step *steps, size_t n);
+
+index_path index_key_path(slice spec);                                        /* of the key index with this specification */
+const index_key *index_policy_key(const index_policy *policy, index_path id); /* NULL: the policy has no such key index */
 
 bool index_policy_has_shapes(const index_policy *policy, const index_step *steps, size_t n);
 const index_text *index_policy_text(const index_policy *policy, const index_step *steps, size_t n); /* NULL: no full-text index there */

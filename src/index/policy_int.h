@@ -23,6 +23,7 @@ MUST_CHECK err index__list(op *o, slice document, const char *key, size_t most, 
                            size_t *n_out);        /* must be an array; empty if missing */
 bool index__next(doc_walk *w, slice *object_out); /* the next element, or an empty slice if it is not an object */
 
+MUST_CHECK err index__read_keys(op *o, slice document, index_policy *policy);
 MUST_CHECK err index__read_spatials(op *o, slice document, index_policy *policy);
 MUST_CHECK err index__read_texts(op *o, slice document, index_policy *policy);
 MUST_CHECK err index__read_vectors(op *o, slice document, index_policy *policy);

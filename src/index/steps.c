@@ -50,7 +50,7 @@ static bool add_step(index_read_path *path, slice name, bool element) {
     if (path->n == LIMIT_PATH_DEPTH) {
         return false;
     }
-    path->steps[path->n++] = (index_step){element ? SLICE_EMPTY : name, element};
+    path->steps[path->n++] = (index_step){.name = element ? SLICE_EMPTY : name, .element = element};
     return true;
 }
 

@@ -19,6 +19,7 @@ struct walk {
     size_t n, cap;
     size_t scalars; /* scalars that the paths include, counted so far */
     arena *scratch;
+    index_path key; /* the key index being hashed */
 };
 
 static void walk_document(walk *w, const index_node *node, bool included, index_path path, bool in_array, slice document, bool array);
@@ -70,7 +71,7 @@ static void count_nothing(walk *w, index_path path, const doc_element *e, bool i
 }
 
 static size_t charged(const index_policy *policy, const walk *w) {
-    return policy->off ? 0 : TERMS_OF_ITEM + TERMS_PER_SCALAR * (w->scalars + policy->composites_n);
+    return policy->off ? 0 : TERMS_OF_ITEM + TERMS_PER_SCALAR * (w->scalars + policy->composites_n + policy->keys_n);
 }
 
 size_t index_terms(const index_policy *policy, slice document) {
@@ -117,6 +118,27 @@ static void hash_composites(walk *w, const index_policy *policy, slice document)
     }
 }
 
+static err hash_key(void *context, slice key) {
+    walk *w = context;
+    add_hash(w, index_path_member(w->key, key));
+    return OK;
+}
+
+/* Keys of an item that cannot be listed count as unchanged. */
+static void hash_keys(walk *w, const index_policy *policy, slice document) {
+    arena scratch = arena_init();
+    op o;
+    op_init(&o, &scratch, 0);
+    for (size_t i = 0; i < policy->keys_n; i++) {
+        w->key = policy->keys[i].id;
+        if (mql_index_keys(policy->keys[i].index, &o, &scratch, document, hash_key, w) != OK) {
+            break;
+        }
+        arena_reset(&scratch);
+    }
+    arena_free(&scratch);
+}
+
 static int by_value(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -127,6 +149,7 @@ static walk hashes_of(arena *scratch, const index_policy *policy, slice document
     walk_all(&w, policy, document);
     if (!policy->off) {
         hash_composites(&w, policy, document);
+        hash_keys(&w, policy, document);
     }
     if (w.n) {
         qsort(w.hashes, w.n, sizeof *w.hashes, by_value);
@@ -292,6 +315,7 @@ void index_list_make(index_list *l, const index_policy *policy, slice document, 
     if (!l->large) {
         list_ts(l, ts);
         list_composites(l, policy, document, ts);
+        index__list_keys(l, policy, document);
         index__list_shapes(l, policy, document);
         index__list_words(l, policy, document);
     }

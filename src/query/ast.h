@@ -37,7 +37,9 @@ typedef enum query_kind {
     EXPR_ALL,         /* ALL(SELECT …), FIRST(SELECT …), LAST(SELECT …) */
     EXPR_FIRST,
     EXPR_LAST,
-    EXPR_FILTER /* not from the parser: a registered filter (query/filter.h) that is applied to the item */
+    EXPR_FILTER, /* not from the parser, as the two below: a registered filter (query/filter.h) that is applied to the item */
+    EXPR_KEY,    /* the item's first or last key (query/key.h), as a string */
+    EXPR_WITHIN  /* whether the item has a key within some spans */
 } query_kind;
 
 typedef enum query_operator {
@@ -83,6 +85,7 @@ struct query_expr {
     const slice *names;                /* EXPR_OBJECT: names of the items */
     query_select *select;              /* subqueries */
     const struct query_filter *filter; /* EXPR_FILTER */
+    const struct query_key *key;       /* EXPR_KEY, EXPR_WITHIN */
 
     /* set by binding (query/bind.h) */
     int slot;       /* EXPR_NAME: source; EXPR_PARAMETER: index of the parameter, -1: not given; UDF: index in query.udfs */

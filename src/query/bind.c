@@ -314,6 +314,8 @@ err query__bind_expr(binder *b, query_expr *e) {
     case EXPR_LAST:
         return b->in_aggregate ? nested_aggregate(b, b->in_aggregate) : bind_select(b, e->select);
     case EXPR_FILTER:
+    case EXPR_KEY:
+    case EXPR_WITHIN:
         return OK;
     default:
         return bind_items(b, e);

@@ -91,7 +91,7 @@ static err check_direction(binder *b, const query_select *s, const query_order *
 /* ORDER BY takes paths of the item, and VectorDistance. */
 static err check_order(binder *b, const query_select *s, query_order *order, bool *correlated_out) {
     const query_expr *e = order->expr;
-    if (is_score_order(b, order)) {
+    if (e->kind == EXPR_KEY || is_score_order(b, order)) {
         return OK;
     }
     while (e->kind == EXPR_MEMBER || (e->kind == EXPR_INDEX && e->items[1]->kind == EXPR_LITERAL)) {

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "query/key.h"
 #include "query/like.h"
 
 enum { SHAPE_STEPS = 4000000 };
@@ -14,7 +15,7 @@ static bool add_step(find_path *p, slice name, bool element) {
     if (p->n == LIMIT_PATH_DEPTH) {
         return false;
     }
-    p->steps[p->n++] = (index_step){name, element};
+    p->steps[p->n++] = (index_step){.name = name, .element = element};
     return true;
 }
 
@@ -29,6 +30,10 @@ static const query_source *source_of(const query_select *s, int slot) {
 }
 
 static bool path_within(const query_select *s, const query_expr *e, find_path *p) {
+    if (e->kind == EXPR_KEY || e->kind == EXPR_WITHIN) {
+        p->steps[p->n++] = (index_step){.name = e->key->name, .key = e->key->of};
+        return true;
+    }
     if (e->kind == EXPR_MEMBER && !e->computed) {
         return path_within(s, e->items[0], p) && add_step(p, e->name, false);
     }
@@ -297,6 +302,51 @@ static bool read_like(reader *r, const query_select *s, const query_expr *e, fin
     return true;
 }
 
+/* ---- keys ---- */
+
+/* All keys with the prefix `key` have the result as a prefix of their spelling; *whole_out: only they have. */
+static slice spelled_key(reader *r, slice key, bool *whole_out) {
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+    index_spell_prefix(&b, key);
+    *whole_out = key.n <= INDEX_STRING_BYTES;
+    return arena_copy(r->arena, buf_view(&b));
+}
+
+static void add_keys(reader *r, find_demand *c, const query_key_span *span) {
+    bool from_whole, to_whole = true;
+    slice from = spelled_key(r, span->from, &from_whole);
+    slice to = span->to.n ? spelled_key(r, span->to, &to_whole) : type_start(r, INDEX_STRING + 1);
+    to = to_whole ? to : find_prefix_end(r->arena, to);
+    c->exact = c->exact && from_whole && to_whole;
+    if (slice_cmp(from, to) < 0) {
+        add_span(c, from, to, false);
+    }
+}
+
+static void start_keys(reader *r, find_demand *c, const query_expr *e, const find_path *p, const query_key_span *spans, size_t n) {
+    start(r, c, e, p, n);
+    for (size_t i = 0; i < n; i++) {
+        query_value key = value_string(spans[i].from);
+        spans[i].point ? add_point(r, c, &key) : add_keys(r, c, &spans[i]);
+    }
+}
+
+static bool read_within(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    find_path p;
+    const query_key *k = e->key;
+    if (k->spans_n > DEMAND_SPANS_MAX || !indexed_path(r, s, e, &p)) {
+        return false;
+    }
+    start_keys(r, c, e, &p, k->spans, k->spans_n);
+    if (k->alone_n && k->alone_n <= DEMAND_SPANS_MAX) {
+        find_demand *alone = arena_new(r->arena, find_demand);
+        start_keys(r, alone, e, &p, k->alone, k->alone_n);
+        c->alone = alone;
+    }
+    return true;
+}
+
 /* ---- functions ---- */
 
 static bool is_named(const query_expr *e, const char *name) {
@@ -468,6 +518,8 @@ static bool read_part(reader *r, const query_select *s, const query_expr *e, fin
         return read_call(r, s, e, c);
     case EXPR_EXISTS:
         return read_exists(r, e, c);
+    case EXPR_WITHIN:
+        return read_within(r, s, e, c);
     case EXPR_MEMBER:
     case EXPR_NAME:
         return read_path_alone(r, s, e, c);

@@ -4,6 +4,7 @@
 
 #include "query/aggregate.h"
 #include "query/filter.h"
+#include "query/key.h"
 #include "query/like.h"
 #include "query/udf.h"
 
@@ -498,6 +499,10 @@ query_value query_eval(query_runner *r, const query_expr *e) {
         return eval_object(r, e);
     case EXPR_FILTER:
         return eval_filter(r, e);
+    case EXPR_KEY:
+        return query__eval_key(r, e);
+    case EXPR_WITHIN:
+        return query__eval_within(r, e);
     default:
         return eval_subquery(r, e);
     }

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "item/foreign.h"
+#include "query/key.h"
 #include "query/notes.h"
 #include "query/order_by.h"
 
@@ -133,12 +134,30 @@ static void stop_before(exec *x, const item_found *found) {
     x->stopped_number = x->select->order[0].descending ? found->place.number + 1 : found->place.number - 1;
 }
 
+/* Whether the entry of a key index that led to the item is the item's place in the order, and not another of its keys. */
+static bool is_at_its_place(exec *x, const item_found *found) {
+    slice key;
+    char space[INDEX_VALUE_BYTES_MAX];
+    buf spelled = {.p = space, .cap = sizeof space, .max = sizeof space};
+    arena_reset(&x->row_arena);
+    err code = query_key_of_item(x->select->order[0].expr->key, x->page->ask.op, &x->row_arena, found->body, &key);
+    if (code != OK) {
+        x->runner.code = x->runner.code == OK ? code : x->runner.code;
+        return true;
+    }
+    index_spell_string(&spelled, key);
+    return slice_eq(buf_view(&spelled), x->access.turn.key);
+}
+
 bool query__visit_item(void *context, const item_found *found) {
     exec *x = context;
     query_page *p = x->page;
     size_t rows = p->outcome.rows;
     query__lap(x, &p->outcome.metrics.load_us);
     if (find_nearest_was_offered(&x->access.report.graph, found->place.number)) {
+        return true;
+    }
+    if (x->access.turn.key.n && !is_at_its_place(x, found)) {
         return true;
     }
     if (p->ask.quick && p->outcome.metrics.read_bytes + found->body.n > QUICK_BYTES) {

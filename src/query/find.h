@@ -13,13 +13,17 @@
  *   {"at": path, "begins": text}               a string with this prefix
  *   {"at": path, "is": type}                   "null", "bool", "number", "string", "array", "object" or "primitive"
  *   {"at": path, "exists": true}               there is a value; false: there is none
+ *   {"key": index, "of": index, "within": [[from, to], [key], …]}   a key of the item is in [from, to), or equal. With
+ *                                              "alone", a list like "within", an item that has one key must have it there instead
  *   {"filter": kind, "with": document}         a registered custom filter (filter.h); "with" may be left out
  *
  * A path is an array of steps: a string names a member, null means any element of an array. {"at": ["tags", null], "eq": "red"} matches
  * items that have an element "red" in tags. Without the null, the array as a whole is compared. An order is an array of {"at": path,
  * "down": true}, with "down" left out for ascending; its paths have no null. Items with equal values come in creation order, reversed if
- * the first path is descending. Several paths use a composite index if there is one; if no index has the order, items are sorted, within
- * the limits of ORDER BY (exec_order.c).
+ * the first path is descending. {"key": index, "of": index, "prefix": binary, "down": true} orders by the item's first key by the
+ * specification of a key index (index/policy.h), or with "down" by its last; "of" names the index whose entries have that order, if its
+ * specification is another one: with more fields in front, of which "prefix" has the values. Several paths use a composite index if there
+ * is one; if no index has the order, items are sorted, within the limits of ORDER BY (exec_order.c).
  *
  * Several ranges give one result: with an order they are merged, without one they follow each other. A continuation refers to values and
  * item numbers, not to ranges, so it survives splits and merges between two pages. Conditions are untrusted input, limited by

@@ -1,6 +1,7 @@
 /* Builds the tree of a find: conditions and an order, which are untrusted BSON, become the tree of the equivalent query text. */
 #include "query/filter.h"
 #include "query/find_int.h"
+#include "query/key.h"
 
 #include "base/limits.h"
 #include "query/parse.h"
@@ -115,11 +116,15 @@ typedef enum field {
     FIELD_EXISTS,
     FIELD_FILTER,
     FIELD_WITH,
+    FIELD_KEY,
+    FIELD_OF,
+    FIELD_WITHIN,
+    FIELD_ALONE,
     FIELDS
 } field;
 
-static const char *const field_names[FIELDS] = {"and", "or", "at",     "eq", "in",     "ge",     "gt",
-                                                "le",  "lt", "begins", "is", "exists", "filter", "with"};
+static const char *const field_names[FIELDS] = {"and",    "or", "at",     "eq",     "in",   "ge",  "gt", "le",     "lt",
+                                                "begins", "is", "exists", "filter", "with", "key", "of", "within", "alone"};
 
 typedef struct fields {
     doc_element list[FIELDS];
@@ -163,7 +168,7 @@ static err read_path(const builder *b, const doc_element *at, find_path *p) {
         if (p->n == LIMIT_PATH_DEPTH || (!element && e.type != BSON_TYPE_UTF8)) {
             return bad(b, "A path must be an array of at most 32 steps: strings, and null for any element of an array.");
         }
-        p->steps[p->n++] = (index_step){element ? SLICE_EMPTY : doc_element_text(&e), element};
+        p->steps[p->n++] = (index_step){.name = element ? SLICE_EMPTY : doc_element_text(&e), .element = element};
         p->single = p->single && !element;
     }
     return p->n && !p->steps[0].element ? OK : bad(b, "A path must begin with the name of a member.");
@@ -345,6 +350,86 @@ static err read_filter(builder *b, const fields *f, query_expr **out) {
     return OK;
 }
 
+/* ---- keys ---- */
+
+static slice key_name(builder *b, slice spec) {
+    doc_element name;
+    uint64_t passed = 0;
+    bool named = doc_find_member_counted(spec, SLICE_LIT("name"), &name, &passed) && name.type == BSON_TYPE_UTF8;
+    return named ? arena_copy(b->arena, doc_element_text(&name)) : SLICE_LIT("keys");
+}
+
+/* `of` NULL: the index with the same specification. */
+static err read_key(builder *b, const doc_element *spec, const doc_element *of, query_key *k) {
+    of = of ? of : spec;
+    if (spec->type != BSON_TYPE_DOCUMENT || of->type != BSON_TYPE_DOCUMENT) {
+        return bad(b, "\"key\" and \"of\" must be specifications of key indexes.");
+    }
+    k->of = index_key_path(of->value);
+    k->name = key_name(b, of->value);
+    op o;
+    op_init(&o, b->arena, b->op->now_s);
+    err code = mql_index_parse(&o, spec->value, &k->pattern);
+    return code == OK ? OK : op_fail_as(b->op, code, o.protocol_code, "%.*s", (int)o.detail_n, o.detail);
+}
+
+static bool read_bytes(const doc_element *e, slice *bytes_out) {
+    enum { BINARY_HEAD = 5 };
+    if (e->type != BSON_TYPE_BINARY || e->value.n < BINARY_HEAD) {
+        return false;
+    }
+    *bytes_out = slice_skip(e->value, BINARY_HEAD);
+    return true;
+}
+
+static bool read_span(const doc_element *pair, query_key_span *span) {
+    doc_walk w;
+    doc_element e;
+    *span = (query_key_span){.point = true};
+    if (pair->type != BSON_TYPE_ARRAY || !doc_walk_init(&w, pair->value) || !doc_walk_next(&w, &e) || !read_bytes(&e, &span->from)) {
+        return false;
+    }
+    if (doc_walk_next(&w, &e)) {
+        span->point = false;
+        return read_bytes(&e, &span->to) && !doc_walk_next(&w, &e);
+    }
+    return true;
+}
+
+static err read_spans(builder *b, const doc_element *list, const query_key_span **spans_out, size_t *n_out) {
+    static const char rule[] =
+        "\"within\" and \"alone\" must be arrays of [from, to] and [key], binary values, and not have too many of them.";
+    doc_walk w;
+    doc_element e;
+    size_t n = 0;
+    for (bool more = list->type == BSON_TYPE_ARRAY && doc_walk_init(&w, list->value); more && doc_walk_next(&w, &e);) {
+        n++;
+    }
+    if (n == 0 || (b->conditions += (unsigned)n) > LIMIT_FIND_CONDITIONS) {
+        return bad(b, rule);
+    }
+    query_key_span *spans = arena_array(b->arena, query_key_span, n);
+    doc_walk_init(&w, list->value);
+    for (size_t i = 0; i < n && doc_walk_next(&w, &e); i++) {
+        if (!read_span(&e, &spans[i])) {
+            return bad(b, rule);
+        }
+    }
+    *spans_out = spans;
+    *n_out = n;
+    return OK;
+}
+
+static err read_within(builder *b, const fields *f, query_expr **out) {
+    query_key *k = arena_new(b->arena, query_key);
+    TRY(read_key(b, &f->list[FIELD_KEY], has(f, FIELD_OF) ? &f->list[FIELD_OF] : NULL, k));
+    TRY(read_spans(b, &f->list[FIELD_WITHIN], &k->spans, &k->spans_n));
+    TRY(has(f, FIELD_ALONE) ? read_spans(b, &f->list[FIELD_ALONE], &k->alone, &k->alone_n) : OK);
+    *out = node(b, EXPR_WITHIN, 0);
+    (*out)->key = k;
+    return OK;
+}
+
 static err read_test(builder *b, const fields *f, query_expr **out) {
     const unsigned bounds = 1u << FIELD_GE | 1u << FIELD_GT | 1u << FIELD_LE | 1u << FIELD_LT;
     unsigned tests = f->given & ~(1u << FIELD_AT);
@@ -371,26 +456,59 @@ static err read_condition(builder *b, const doc_element *e, unsigned depth, quer
         return bad(b, "A find has too many conditions, or they are nested too deeply.");
     }
     TRY(read_fields(b, e->value, &f));
-    unsigned form = f.given & (1u << FIELD_AND | 1u << FIELD_OR | 1u << FIELD_AT | 1u << FIELD_FILTER);
+    unsigned form = f.given & (1u << FIELD_AND | 1u << FIELD_OR | 1u << FIELD_AT | 1u << FIELD_FILTER | 1u << FIELD_KEY);
     bool alone = f.given == form;
     if (form == 1u << FIELD_AT) {
         TRY(read_test(b, &f, out));
     } else if (form == 1u << FIELD_FILTER && (alone || f.given == (form | 1u << FIELD_WITH))) {
         TRY(read_filter(b, &f, out));
+    } else if (form == 1u << FIELD_KEY && (f.given & ~(form | 1u << FIELD_OF | 1u << FIELD_ALONE)) == 1u << FIELD_WITHIN) {
+        TRY(read_within(b, &f, out));
     } else if (alone && (form == 1u << FIELD_AND || form == 1u << FIELD_OR)) {
         TRY(read_list(b, &f.list[has(&f, FIELD_AND) ? FIELD_AND : FIELD_OR], has(&f, FIELD_AND) ? OP_AND : OP_OR, depth, out));
     } else {
-        return bad(b, "A condition must be one of {and}, {or}, {at, …} and {filter, with}.");
+        return bad(b, "A condition must be one of {and}, {or}, {at, …}, {filter, with} and {key, within}.");
     }
     return (*out)->depth < QUERY_DEPTH_MAX ? OK : bad(b, "The conditions of a find are nested too deeply.");
 }
 
 /* ---- orders ---- */
 
+static err read_down(const builder *b, slice part, bool *down_out) {
+    doc_element down;
+    uint64_t passed = 0;
+    bool given = doc_find_member_counted(part, SLICE_LIT("down"), &down, &passed);
+    if (given && down.type != BSON_TYPE_BOOL) {
+        return bad(b, "\"down\" must be true or false.");
+    }
+    *down_out = given && down.value.p[0];
+    return OK;
+}
+
+static err read_key_order(builder *b, slice part, const doc_element *spec, query_order *order) {
+    doc_element of, prefix;
+    uint64_t passed = 0;
+    query_key *k = arena_new(b->arena, query_key);
+    bool other = doc_find_member_counted(part, SLICE_LIT("of"), &of, &passed);
+    if (doc_find_member_counted(part, SLICE_LIT("prefix"), &prefix, &passed) && !read_bytes(&prefix, &k->prefix)) {
+        return bad(b, "\"prefix\" must be a binary value.");
+    }
+    TRY(read_key(b, spec, other ? &of : NULL, k));
+    TRY(read_down(b, part, &order->descending));
+    k->last = order->descending;
+    order->expr = node(b, EXPR_KEY, 0);
+    order->expr->key = k;
+    return OK;
+}
+
 static err read_order_part(builder *b, const doc_element *e, query_order *order) {
-    doc_element at, down;
+    doc_element at;
     find_path p;
     uint64_t passed = 0;
+    *order = (query_order){0};
+    if (e->type == BSON_TYPE_DOCUMENT && doc_find_member_counted(e->value, SLICE_LIT("key"), &at, &passed)) {
+        return read_key_order(b, e->value, &at, order);
+    }
     if (e->type != BSON_TYPE_DOCUMENT || !doc_find_member_counted(e->value, SLICE_LIT("at"), &at, &passed)) {
         return bad(b, "An order must be an array of {\"at\": path, \"down\": true or false}.");
     }
@@ -398,15 +516,12 @@ static err read_order_part(builder *b, const doc_element *e, query_order *order)
     if (!p.single) {
         return bad(b, "The path of an order cannot go through the elements of an array.");
     }
-    bool given = doc_find_member_counted(e->value, SLICE_LIT("down"), &down, &passed);
-    if (given && down.type != BSON_TYPE_BOOL) {
-        return bad(b, "\"down\" must be true or false.");
-    }
+    TRY(read_down(b, e->value, &order->descending));
     query_expr *path = named(b, SLICE_LIT("c"));
     for (size_t i = 0; i < p.n; i++) {
         path = member(b, path, p.steps[i].name);
     }
-    *order = (query_order){.expr = path, .descending = given && down.value.p[0]};
+    order->expr = path;
     return OK;
 }
 

@@ -48,7 +48,7 @@ static slice composite_part(arena *a, const index_composite_part *part) {
     index_step steps[LIMIT_PATH_DEPTH];
     size_t n = 0;
     for (; n < part->path.steps_n && n < LIMIT_PATH_DEPTH; n++) {
-        steps[n] = (index_step){part->path.steps[n], slice_eq(part->path.steps[n], SLICE_LIT("[]"))};
+        steps[n] = (index_step){.name = part->path.steps[n], .element = slice_eq(part->path.steps[n], SLICE_LIT("[]"))};
     }
     return query_note_path(a, steps, n, direction(part->descending));
 }
@@ -268,6 +268,12 @@ void query_note_indexes(query_page *p, query_runner *r, const index_policy *poli
     for (size_t i = 0; i < all.n; i++) {
         note_demand(&t, &all.list[i]);
     }
+    find_demands own = query_demands_of(r, policy);
+    for (size_t i = 0; i < own.n; i++) { /* key indexes are only the container's own */
+        if (own.list[i].steps && own.list[i].steps[0].key) {
+            note_demand(&t, &own.list[i]);
+        }
+    }
     if (t.select->order_n && !t.select->order_by_rank) {
         note_order(&t);
     }
@@ -346,6 +352,9 @@ static slice why_kind(query_runner *r, const index_policy *policy, const query_e
         return SLICE_LIT("the pattern has no fixed beginning: the index knows how strings begin, not what is in them");
     case EXPR_IN:
         return SLICE_LIT("its list is no list of constants, or longer than the index is asked for");
+    case EXPR_KEY:
+    case EXPR_WITHIN:
+        return SLICE_LIT("the container has no such key index");
     case EXPR_FILTER:
         return SLICE_LIT("it is a filter of its own: only the item can be asked");
     case EXPR_LITERAL:

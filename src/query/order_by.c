@@ -1,11 +1,14 @@
 #include "query/order_by.h"
 
+#include "query/key.h"
+
 find_order query_order_of(arena *a, const query *q) {
     const query_select *s = q->select;
     find_order_part *parts = arena_array(a, find_order_part, s->order_n + 1);
     for (size_t i = 0; i < s->order_n; i++) {
         parts[i].known = query_path_of(q, s->order[i].expr, &parts[i].path);
         parts[i].descending = s->order[i].descending;
+        parts[i].bounded = s->order[i].expr->kind == EXPR_KEY && s->order[i].expr->key->prefix.n;
     }
     return (find_order){parts, s->order_n};
 }

@@ -5,6 +5,7 @@
 #include "doc/json.h"
 #include "doc/number.h"
 #include "query/filter.h"
+#include "query/key.h"
 #include "query/lex.h"
 #include "query/parse.h"
 
@@ -77,6 +78,12 @@ static void print_literal(printer *p, const query_expr *e) {
 
 static void print_filter(printer *p, const query_expr *e) {
     buf_addf(p->out, "filter(\"%s\")", e->filter->kind->name);
+}
+
+static void print_key(printer *p, const query_expr *e) {
+    buf_addf(p->out, "%s(", e->kind == EXPR_KEY ? "key" : "has_key");
+    json_add_string(p->out, e->key->name);
+    buf_add_byte(p->out, ')');
 }
 
 static void print_name(printer *p, const query_expr *e) {
@@ -270,6 +277,8 @@ static void print_expr(printer *p, const query_expr *e) {
         [EXPR_FIRST] = print_subquery,
         [EXPR_LAST] = print_subquery,
         [EXPR_FILTER] = print_filter,
+        [EXPR_KEY] = print_key,
+        [EXPR_WITHIN] = print_key,
     };
     printers[e->kind](p, e);
 }

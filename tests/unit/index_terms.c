@@ -34,11 +34,16 @@ static slice bson(const char *json) {
 }
 
 /* Parses the policy in a container's properties. */
+static slice rows_of(slice properties) {
+    doc_element e;
+    return doc_find_member(properties, SLICE_LIT("rows"), &e) ? e.value : SLICE_EMPTY;
+}
+
 static index_policy policy_of(const char *properties) {
     index_policy policy;
     op *o = arena_new(&memory, op);
     op_init(o, &memory, 0);
-    if (index_policy_parse(o, index_policy_source(&memory, bson(properties)), NULL, 0, &policy) != OK) {
+    if (index_policy_parse(o, index_policy_source(&memory, bson(properties), rows_of(bson(properties))), NULL, 0, &policy) != OK) {
         fail_msg("refused: %s: %.*s", properties, (int)o->detail_n, o->detail);
     }
     return policy;
@@ -265,9 +270,10 @@ static void tuples_are_their_members(void **state) {
     (void)state;
     index_policy policy = policy_of("{\"indexingPolicy\":{\"includedPaths\":[{\"path\":\"/e/[]/{name/first, kind}/?\"}],"
                                     "\"excludedPaths\":[{\"path\":\"/*\"}]}}");
-    const index_step first[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("name"), false}, {SLICE_LIT("first"), false}};
-    const index_step kind[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("kind"), false}};
-    const index_step other[] = {{SLICE_LIT("e"), false}, {SLICE_EMPTY, true}, {SLICE_LIT("other"), false}};
+    const index_step first[] = {
+        {SLICE_LIT("e"), false, 0}, {SLICE_EMPTY, true, 0}, {SLICE_LIT("name"), false, 0}, {SLICE_LIT("first"), false, 0}};
+    const index_step kind[] = {{SLICE_LIT("e"), false, 0}, {SLICE_EMPTY, true, 0}, {SLICE_LIT("kind"), false, 0}};
+    const index_step other[] = {{SLICE_LIT("e"), false, 0}, {SLICE_EMPTY, true, 0}, {SLICE_LIT("other"), false, 0}};
     assert_true(index_policy_covers(&policy, first, 4));
     assert_true(index_policy_covers(&policy, kind, 3));
     assert_false(index_policy_covers(&policy, other, 3));

@@ -1,11 +1,11 @@
 /* key.h — keys: values as bytes that sort, byte by byte, in MongoDB's order; and the keys that a document has in an index.
  *
- * A value is spelled as one byte for its class (value.h) and then the bytes of the value. A spelling is self-delimiting, so several in a row
- * sort as a tuple; spelled downward, each byte inverted, it sorts the other way. Equal values have equal spellings, whatever the type of
- * their numbers.
+ * A value is spelled as one byte for its class (value.h) and then the bytes of the value. A spelling is self-delimiting, so several in a
+ * row sort as a tuple; spelled downward, each byte inverted, it sorts the other way. Equal values have equal spellings, whatever the type
+ * of their numbers.
  *
- * A document has one key in an index, or, if a path leads through an array, one for each element. Missing fields count as null. The first of
- * the keys is the document's place in an ascending sort by the index's pattern, the last one its place in the opposite sort. */
+ * A document has one key in an index, or, if a path leads through an array, one for each element. Missing fields count as null. The first
+ * of the keys is the document's place in an ascending sort by the index's pattern, the last one its place in the opposite sort. */
 #pragma once
 
 #include "mql/sort.h"
@@ -32,8 +32,8 @@ void mql_key_add_path(buf *out, slice path);
 const mql_sort *mql_index_pattern(const mql_index *x);
 const mql_collation *mql_index_collation(const mql_index *x);
 
-/* Visits the keys of a document, in any order, perhaps one of them twice. `scratch` may be reset afterwards. Fails if the document cannot be
- * in the index: its fields are parallel arrays (171), or it would take too long. An error of `visit` ends it. */
+/* Visits the keys of a document, in any order, perhaps one of them twice. `scratch` may be reset afterwards. Fails if the document cannot
+ * be in the index: its fields are parallel arrays (171), or it would take too long. An error of `visit` ends it. */
 typedef err (*mql_key_visit)(void *context, slice key);
 MUST_CHECK err mql_index_keys(const mql_index *x, op *o, arena *scratch, slice document, mql_key_visit visit, void *context);
 

@@ -1,8 +1,8 @@
 /* key.h — keys of key indexes (index/policy.h) in a find: as an order, and as a condition.
  *
- * A key is the bytes that mql/key.h makes of an item. The order of a find may be that of the keys; a condition may be that an item has a key
- * within one of several spans. Both name the index whose entries they are about; if the container does not have it, items are tested and
- * sorted one by one. */
+ * A key is the bytes that mql/key.h makes of an item. The order of a find may be that of the keys; a condition may be that an item has a
+ * key within one of several spans. Both name the index whose entries they are about; if the container does not have it, items are tested
+ * and sorted one by one. */
 #pragma once
 
 #include "index/policy.h"

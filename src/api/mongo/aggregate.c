@@ -180,6 +180,7 @@ static void start_step(mongo_request *q) {
 static void begin_find(mongo_request *q, container *c, const mongo_find *f, const buf *position, call_step done) {
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, c, done);
     q->call.find.find.where = f->where;
+    q->call.find.find.order = f->order;
     q->call.find.find.skip = f->skip;
     q->call.find.find.limit = f->limit;
     if (f->one_partition) {
@@ -270,7 +271,9 @@ static err plan_lookup(mongo_request *q, mongo_aggregation *a) {
     const mql_match *match = NULL;
     mongo_find *f = &a->lookup_find;
     *f = (mongo_find){.filter = a->lookup.filter.n > 5 ? a->lookup.filter : SLICE_EMPTY, .now_ms = a->find.now_ms, .limit = UINT64_MAX};
+    f->collation = a->find.collation;
     TRY(mongo_scope_begin(&q->op, false, SLICE_EMPTY, f->now_ms, &scope));
+    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
@@ -377,19 +380,27 @@ static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, sli
         return op_fail_as(&a->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "The first stage of the pipeline is not supported.");
     }
     a->input_ended = a->source.kind == MQL_SOURCE_NONE || !q->container;
-    *f = (mongo_find){.filter = a->source.filter, .variables = let, .now_ms = q->now_ms, .skip = a->source.skip, .limit = a->source.limit};
-    if (a->source.sort.n || q->transaction) { /* in a transaction the source only filters */
+    f->filter = a->source.filter;
+    f->variables = let;
+    f->now_ms = q->now_ms;
+    f->sort = q->transaction ? SLICE_EMPTY : a->source.sort; /* in a transaction the source only filters */
+    f->skip = a->source.skip;
+    f->limit = a->source.limit;
+    TRY(q->container ? mongo_plan(&a->op, q->container, a->source.match, f) : OK);
+    f->hint = mql_missing();
+    if ((a->source.sort.n && !f->order.n) || q->transaction) { /* no index has the order */
         *from = leading_filters(stages);
         f->skip = 0;
         f->limit = UINT64_MAX;
         a->source.counts_only = false;
     }
-    return q->container ? mongo_plan(&a->op, q->container, a->source.match, f) : OK;
+    return OK;
 }
 
 static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let) {
     size_t from = 0;
     TRY(mongo_scope_begin(&a->op, q->front->surface == MONGO_SERVICE, let, q->now_ms, &a->scope));
+    TRY(mongo_scope_collate(&a->op, a->find.collation, &a->scope));
     TRY(mql_pipeline_parse(&a->scope.scope, stages, &a->pipeline));
     mql_pipeline_target(a->pipeline, &a->target);
     TRY(mongo_target_check(q, &a->op, &a->target));
@@ -410,9 +421,12 @@ static err make_cursor(mongo_request *q, slice stages, slice let, mongo_cursor *
     a->lookup_position = buf_init_counted(BUF_NO_LIMIT, &c->memory);
     a->output = buf_init_counted(OUTPUT_MAX, &c->memory);
     op_init(&a->op, &c->arena, q->op.now_s);
-    if (!arena_fits(&c->arena, stages.n + let.n)) {
+    TRY(mongo_arg_hint(q, &a->find.hint));
+    TRY(mongo_arg_collation(q, &a->find.collation));
+    if (!arena_fits(&c->arena, stages.n + let.n + a->find.collation.n)) {
         return budget_error(&c->memory);
     }
+    a->find.collation = a->find.collation.n ? arena_copy(&c->arena, a->find.collation) : SLICE_EMPTY;
     return take_error(q, &a->op, parse(q, a, arena_copy(&c->arena, stages), let.n ? arena_copy(&c->arena, let) : let));
 }
 

@@ -47,6 +47,7 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
                        .row = arena_init_counted(q->op.budget)};
     q->clean = clean;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &b->scope));
+    TRY(mongo_scope_collate(&q->op, f->collation, &b->scope));
     const mql_match *match = NULL;
     if (f->projection.n <= 5) {
         return OK;

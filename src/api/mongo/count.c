@@ -4,6 +4,7 @@
 #include "api/mongo/scan.h"
 #include "api/mongo/work.h"
 #include "item/range_info.h"
+#include "mql/collation.h"
 
 enum { ARRAY_BYTES_MAX = 16 * 1024 * 1024, STEPS_MAX = 180 };
 
@@ -12,10 +13,13 @@ static err plan(mongo_request *q) {
     mongo_scope scope;
     const mql_match *match;
     mongo_find *f = q->state;
+    TRY(mongo_arg_hint(q, &f->hint));
+    TRY(mongo_arg_collation(q, &f->collation));
     if (!f->filter.n) {
         return OK;
     }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
+    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
     TRY(mql_match_parse(&scope.scope, f->filter, &match));
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }
@@ -112,12 +116,13 @@ typedef struct distinction {
     mql_value *values;
     uint32_t *slots; /* open addressing: position + 1; 0: free. Twice as many as there is room for values, a power of two */
     size_t n, room, bytes;
+    const mql_collation *collation;
 } distinction;
 
 static uint32_t *slot_of(const distinction *d, mql_value v) {
     size_t mask = d->room * 2 - 1;
-    size_t at = mql_hash(NULL, v) & mask;
-    while (d->slots[at] && mql_compare(d->values[d->slots[at] - 1], v) != 0) {
+    size_t at = mql_hash(d->collation, v) & mask;
+    while (d->slots[at] && mql_compare_by(d->collation, d->values[d->slots[at] - 1], v) != 0) {
         at = (at + 1) & mask;
     }
     return &d->slots[at];
@@ -229,6 +234,12 @@ static void run_distinct(mongo_request *q, err code) {
     }
 }
 
+static err plan_distinct(mongo_request *q) {
+    distinction *d = q->state;
+    TRY(plan(q));
+    return d->find.collation.n ? mql_collation_shared(&q->op, d->find.collation, &d->collation) : OK;
+}
+
 err mongo_distinct(mongo_request *q) {
     distinction *d = q->state = arena_new(q->frame->arena, distinction);
     slice filter, key;
@@ -239,6 +250,6 @@ err mongo_distinct(mongo_request *q) {
     TRY(split(q, key, d));
     d->find = find_of(q, filter);
     TRY(mongo_find_collection(q));
-    mongo_work(q, q->large, plan, run_distinct);
+    mongo_work(q, q->large, plan_distinct, run_distinct);
     return OK;
 }

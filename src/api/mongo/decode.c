@@ -1,5 +1,7 @@
 /* Arguments of commands, names of databases and collections. */
+#include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
+#include "mql/collation.h"
 
 /* ---- arguments ---- */
 
@@ -29,6 +31,33 @@ static err arg_of_type(mongo_request *q, const char *name, bson_type_t type, con
 
 err mongo_arg_document(mongo_request *q, const char *name, slice *document_out) {
     return arg_of_type(q, name, BSON_TYPE_DOCUMENT, "object", document_out);
+}
+
+err mongo_check_hint(op *o, mql_value given, mql_value *hint_out) {
+    *hint_out = mql_is_nullish(given) || (given.type == BSON_TYPE_DOCUMENT && mql_length(given) == 0) ? mql_missing() : given;
+    bool good = mql_is_missing(*hint_out) || mql_is_text(given) || given.type == BSON_TYPE_DOCUMENT;
+    return good ? OK : op_fail_as(o, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "Hint must be a string or an object");
+}
+
+err mongo_arg_hint(mongo_request *q, mql_value *hint_out) {
+    return mongo_check_hint(&q->op, mongo_arg(q, "hint"), hint_out);
+}
+
+err mongo_collation_of(mongo_request *q, slice given, slice *collation_out) {
+    mql_value own = q->container ? mongo_member(mongo_memo_of(q->container).options, "collation") : mql_missing();
+    const mql_collation *collation;
+    *collation_out = given.n ? given : own.type == BSON_TYPE_DOCUMENT ? own.bytes : SLICE_EMPTY;
+    if (collation_out->n) {
+        TRY(mql_collation_shared(&q->op, *collation_out, &collation));
+        *collation_out = collation ? *collation_out : SLICE_EMPTY;
+    }
+    return OK;
+}
+
+err mongo_arg_collation(mongo_request *q, slice *collation_out) {
+    slice given;
+    TRY(mongo_arg_document(q, "collation", &given));
+    return mongo_collation_of(q, given, collation_out);
 }
 
 err mongo_arg_array(mongo_request *q, const char *name, slice *array_out) {

@@ -1,11 +1,14 @@
 /* explain: how the documents of a filter are found. The find is run, and what the core tells about it is shown in MongoDB's form. */
 #include "api/mongo/filter_kind.h"
+#include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
 #include "api/mongo/plan.h"
+#include "api/mongo/sorter.h"
 #include "api/mongo/work.h"
+#include "mql/pipeline.h"
 
 typedef struct explanation {
-    slice filter;
+    slice command, name; /* of what is explained */
     mongo_find find;
     uint64_t returned, keys, documents, took_us;
     bool by_key;
@@ -22,38 +25,78 @@ static bool count_one(void *context, const query_found *row) {
 
 /* ---- the answer ---- */
 
-/* "/a/?" of the core is the path a. */
-static void add_index(mongo_request *q, mql_builder *b, const query_index_note *note) {
-    mongo_open_document(b, "inputStage");
-    mongo_add_text(b, "stage", SLICE_LIT("IXSCAN"));
-    mongo_open_array(b, "paths");
-    for (size_t i = 0; i < note->specs_n; i++) {
-        mql_add_next(b, mql_text(q->frame->arena, note->specs[i]));
-    }
-    mql_close(b);
-    mongo_add_text(b, "direction", SLICE_LIT("forward"));
-    mql_close(b);
+/* The core names an index by its name, as a path: /a_1/? or /"a b"/?. */
+static slice index_name(slice spec) {
+    size_t quoted = spec.n > 5 && spec.p[1] == '"';
+    return spec.n > 3 ? slice_of(spec.p + 1 + quoted, spec.n - 3 - 2 * quoted) : SLICE_EMPTY;
 }
 
-static const query_index_note *used_index(const query_outcome *outcome) {
-    for (size_t i = 0; i < outcome->indexes_n; i++) {
-        if (outcome->indexes[i].used) {
-            return &outcome->indexes[i];
+static slice name_of_order(slice order) {
+    mql_value name = mql_member(mql_member(mql_element_at(mql_array(order), 0), SLICE_LIT("of")), SLICE_LIT("name"));
+    return mql_is_text(name) ? mql_as_text(name) : SLICE_EMPTY;
+}
+
+static bool goes_down(slice order) {
+    return order.n && mql_truth(mql_member(mql_element_at(mql_array(order), 0), SLICE_LIT("down")));
+}
+
+static slice used_index(const mongo_find *f, const query_outcome *outcome) {
+    for (size_t i = 0; i < outcome->indexes_n && !f->order.n; i++) {
+        if (outcome->indexes[i].used && outcome->indexes[i].specs_n) {
+            return index_name(outcome->indexes[i].specs[0]);
         }
     }
-    return NULL;
+    return f->order.n ? name_of_order(f->order) : SLICE_EMPTY;
 }
 
-static void add_plan(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
-    const explanation *x = q->state;
-    const query_index_note *index = outcome ? used_index(outcome) : NULL;
-    mongo_open_document(b, "winningPlan");
-    mongo_add_text(b, "stage", slice_str(!outcome ? "EOF" : x->by_key ? "IDHACK" : index ? "FETCH" : "COLLSCAN"));
-    if (x->filter.n && !x->by_key) {
-        mongo_add_document(b, "filter", x->filter);
+static void add_index(mongo_request *q, mql_builder *b, slice name, bool down) {
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    mongo_open_document(b, "inputStage");
+    mongo_add_text(b, "stage", SLICE_LIT("IXSCAN"));
+    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); doc_walk_next(&w, &e);) {
+        if (mongo_index_read(e.value, &x) && slice_eq(x.name, name)) {
+            mongo_add_document(b, "keyPattern", x.key);
+            mongo_add_bool(b, "isUnique", x.unique);
+            mongo_add_bool(b, "isSparse", x.sparse);
+            mongo_add_bool(b, "isPartial", x.partial.n > 0);
+        }
     }
-    if (index && !x->by_key) {
-        add_index(q, b, index);
+    mongo_add_text(b, "indexName", name);
+    mongo_add_text(b, "direction", down ? SLICE_LIT("backward") : SLICE_LIT("forward"));
+    mql_close(b);
+}
+
+static void add_reading(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
+    const explanation *x = q->state;
+    const mongo_find *f = &x->find;
+    slice index = outcome && !x->by_key ? used_index(f, outcome) : SLICE_EMPTY;
+    mongo_add_text(b, "stage", slice_str(!outcome ? "EOF" : x->by_key ? "IDHACK" : index.n ? "FETCH" : "COLLSCAN"));
+    if (f->filter.n && !x->by_key) {
+        mongo_add_document(b, "filter", f->filter);
+    }
+    if (index.n) {
+        add_index(q, b, index, goes_down(f->order));
+    } else if (outcome && !x->by_key) {
+        mongo_add_text(b, "direction", SLICE_LIT("forward"));
+    }
+}
+
+/* Reading, and above it a sort in memory if no index has the order. */
+static void add_plan(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
+    const mongo_find *f = &((const explanation *)q->state)->find;
+    mongo_open_document(b, "winningPlan");
+    bool sorts = f->sort.n && !f->order.n && outcome;
+    if (sorts) {
+        mongo_add_text(b, "stage", SLICE_LIT("SORT"));
+        mongo_add_document(b, "sortPattern", f->sort);
+        mongo_add_long(b, "memLimit", (int64_t)MONGO_SORT_BYTES);
+        mongo_open_document(b, "inputStage");
+    }
+    add_reading(q, b, outcome);
+    if (sorts) {
+        mql_close(b);
     }
     mql_close(b);
 }
@@ -109,11 +152,15 @@ static void found(call *c) {
 }
 
 static void read_page(mongo_request *q, slice from) {
-    const explanation *x = q->state;
+    const mongo_find *f = &((const explanation *)q->state)->find;
+    bool sorts = f->sort.n && !f->order.n; /* then all documents are read */
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, found);
-    q->call.find.find.where = x->find.where;
-    if (x->find.one_partition) {
-        q->call.find.find.scope = query_scope_partition(&x->find.partition);
+    q->call.find.find.where = f->where;
+    q->call.find.find.order = f->order;
+    q->call.find.find.skip = sorts ? 0 : f->skip;
+    q->call.find.find.limit = sorts ? UINT64_MAX : f->limit;
+    if (f->one_partition) {
+        q->call.find.find.scope = query_scope_partition(&f->partition);
     }
     q->call.find.from = from;
     q->call.find.timed = q->call.find.notes_indexes = true;
@@ -124,26 +171,59 @@ static void read_page(mongo_request *q, slice from) {
 
 /* ---- the command that is explained ---- */
 
+static slice document_in(slice command, const char *name) {
+    mql_value v = mongo_member(command, name);
+    return v.type == BSON_TYPE_DOCUMENT && v.bytes.n > 5 ? v.bytes : SLICE_EMPTY;
+}
+
 static slice first_filter(slice command, const char *list) {
-    mql_value all = mongo_member(command, list), q = mql_member(mql_element_at(all, 0), SLICE_LIT("q"));
-    return q.type == BSON_TYPE_DOCUMENT ? q.bytes : SLICE_EMPTY;
+    mql_value filter = mql_member(mql_element_at(mongo_member(command, list), 0), SLICE_LIT("q"));
+    return filter.type == BSON_TYPE_DOCUMENT && filter.bytes.n > 5 ? filter.bytes : SLICE_EMPTY;
 }
 
-static slice leading_match(slice command) {
-    mql_value match = mql_member(mql_element_at(mongo_member(command, "pipeline"), 0), SLICE_LIT("$match"));
-    return match.type == BSON_TYPE_DOCUMENT ? match.bytes : SLICE_EMPTY;
+static uint64_t count_in(slice command, const char *name, uint64_t none) {
+    int64_t n = 0;
+    return mql_as_integer(mongo_member(command, name), &n) && n ? (uint64_t)(n < 0 ? -n : n) : none;
 }
 
-static slice filter_of(slice command, slice name) {
-    mql_value filter = mongo_member(command, slice_eq(name, SLICE_LIT("find")) ? "filter" : "query");
-    return slice_eq(name, SLICE_LIT("update"))      ? first_filter(command, "updates")
-           : slice_eq(name, SLICE_LIT("delete"))    ? first_filter(command, "deletes")
-           : slice_eq(name, SLICE_LIT("aggregate")) ? leading_match(command)
-           : filter.type == BSON_TYPE_DOCUMENT      ? filter.bytes
-                                                    : SLICE_EMPTY;
+/* What the source does of a pipeline: its leading $match, $sort, $skip and $limit. */
+static err read_pipeline(mongo_request *q, slice command, mongo_find *f) {
+    mongo_scope scope;
+    const mql_pipeline *pipeline;
+    mql_source source;
+    size_t stages;
+    mql_value list = mongo_member(command, "pipeline");
+    if (list.type != BSON_TYPE_ARRAY) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
+    }
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
+    TRY(mql_pipeline_parse(&scope.scope, list.bytes, &pipeline));
+    TRY(mql_pipeline_source(&scope.scope, pipeline, &source, &stages));
+    f->filter = source.filter.n > 5 ? source.filter : SLICE_EMPTY;
+    f->sort = source.sort;
+    f->skip = source.skip;
+    f->limit = source.limit;
+    return OK;
 }
 
-static err read_command(mongo_request *q, explanation *x) {
+static err read_find(mongo_request *q, slice command, slice name, mongo_find *f) {
+    *f = (mongo_find){.now_ms = q->now_ms, .limit = UINT64_MAX};
+    TRY(mongo_check_hint(&q->op, mongo_member(command, "hint"), &f->hint));
+    if (slice_eq(name, SLICE_LIT("aggregate"))) {
+        return read_pipeline(q, command, f);
+    }
+    bool find = slice_eq(name, SLICE_LIT("find"));
+    f->filter = slice_eq(name, SLICE_LIT("update"))   ? first_filter(command, "updates")
+                : slice_eq(name, SLICE_LIT("delete")) ? first_filter(command, "deletes")
+                                                      : document_in(command, find ? "filter" : "query");
+    f->sort = document_in(command, "sort");
+    f->skip = find ? count_in(command, "skip", 0) : 0;
+    f->limit = find ? count_in(command, "limit", UINT64_MAX) : UINT64_MAX;
+    return OK;
+}
+
+/* Finds the collection of the command that is explained. */
+static err find_explained(mongo_request *q, explanation *x) {
     static const char *const known[] = {"aggregate", "count", "delete", "distinct", "find", "findAndModify", "update"};
     slice command;
     doc_walk w;
@@ -154,10 +234,11 @@ static err read_command(mongo_request *q, explanation *x) {
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (slice_eq(first.key, slice_str(known[i]))) {
-            slice filter = filter_of(command, first.key);
-            x->filter = filter.n > 5 ? filter : SLICE_EMPTY;
             q->collection = doc_element_text(&first);
-            return mongo_check_collection(&q->op, q->collection);
+            x->command = command;
+            x->name = first.key;
+            TRY(mongo_check_collection(&q->op, q->collection));
+            return mongo_find_collection(q);
         }
     }
     return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_FOUND, "Explain failed due to unknown command: %.*s", slice_shown(first.key),
@@ -170,13 +251,17 @@ static err plan(mongo_request *q) {
     const mql_match *match = NULL;
     item_key key;
     bool alone;
-    x->find = (mongo_find){.filter = x->filter, .now_ms = q->now_ms, .limit = UINT64_MAX};
+    mongo_find *f = &x->find;
+    TRY(read_find(q, x->command, x->name, f));
+    TRY(mongo_collation_of(q, document_in(x->command, "collation"), &f->collation));
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
-    if (x->filter.n) {
-        TRY(mql_match_parse(&scope.scope, x->filter, &match));
+    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
+    if (f->filter.n) {
+        TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
-    x->by_key = q->container && x->filter.n && mongo_plan_point(&q->op, q->container, x->filter, &key, &alone);
-    return q->container ? mongo_plan(&q->op, q->container, match, &x->find) : OK;
+    x->by_key = q->container && f->filter.n && !f->sort.n && !f->collation.n && mql_is_missing(f->hint) &&
+                mongo_plan_point(&q->op, q->container, f->filter, &key, &alone);
+    return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }
 
 static void run(mongo_request *q, err code) {
@@ -200,9 +285,8 @@ static err read_verbosity(mongo_request *q, explanation *x) {
 
 err mongo_explain(mongo_request *q) {
     explanation *x = q->state = arena_new(q->frame->arena, explanation);
-    TRY(read_command(q, x));
     TRY(read_verbosity(q, x));
-    TRY(mongo_find_collection(q));
+    TRY(find_explained(q, x));
     mongo_work(q, q->large, plan, run);
     return OK;
 }

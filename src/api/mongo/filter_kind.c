@@ -1,11 +1,16 @@
 #include "api/mongo/filter_kind.h"
 
 #include "api/mongo/mongo_int.h"
+#include "mql/collation.h"
 
 /* ---- scopes ---- */
 
+err mongo_scope_collate(op *o, slice collation, mongo_scope *s) {
+    return collation.n ? mql_collation_shared(o, collation, &s->scope.collation) : OK;
+}
+
 mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps) {
-    mql_run r = {.op = o, .arena = a, .steps = steps, .root = mql_missing(), .now_ms = s->now_ms};
+    mql_run r = {.op = o, .arena = a, .steps = steps, .root = mql_missing(), .now_ms = s->now_ms, .collation = s->scope.collation};
     r.cluster_time = r.user_roles = r.metadata = mql_missing();
     if (s->scope.slots) { /* a run writes to its slots */
         r.variables = arena_array(a, mql_value, s->scope.slots);
@@ -54,13 +59,16 @@ typedef struct ready_filter {
     const mql_match *match;
 } ready_filter;
 
-slice mongo_filter_argument(arena *a, slice filter, slice let, int64_t now_ms) {
+slice mongo_filter_argument(arena *a, const mongo_find *f) {
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);
-    mongo_add_document(&b, "q", filter);
-    mongo_add_date(&b, "now", now_ms);
-    if (let.n) {
-        mongo_add_document(&b, "let", let);
+    mongo_add_document(&b, "q", f->filter);
+    mongo_add_date(&b, "now", f->now_ms);
+    if (f->variables.n) {
+        mongo_add_document(&b, "let", f->variables);
+    }
+    if (f->collation.n) {
+        mongo_add_document(&b, "collation", f->collation);
     }
     return mongo_built_copy(a, &b, &out);
 }
@@ -68,11 +76,13 @@ slice mongo_filter_argument(arena *a, slice filter, slice let, int64_t now_ms) {
 static err prepare(op *o, const container *c, slice argument, const void **ready_out) {
     ready_filter *f = arena_new(o->arena, ready_filter);
     mql_value filter = mongo_member(argument, "q"), let = mongo_member(argument, "let"), now = mongo_member(argument, "now");
+    mql_value collation = mongo_member(argument, "collation");
     (void)c;
     if (filter.type != BSON_TYPE_DOCUMENT || now.type != BSON_TYPE_DATE_TIME) {
         return op_fail(o, E_BAD_REQUEST, "A MongoDB filter must be a document.");
     }
     TRY(mongo_scope_begin(o, false, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &f->scope));
+    TRY(mongo_scope_collate(o, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &f->scope));
     *ready_out = f;
     return mql_match_parse(&f->scope.scope, filter.bytes, &f->match);
 }

@@ -11,14 +11,6 @@ enum { SORT_STEPS = 1000000 };
 
 /* ---- arguments ---- */
 
-static err refuse_collation(mongo_request *q) {
-    slice collation;
-    TRY(mongo_arg_document(q, "collation", &collation));
-    mql_value locale = mongo_member(collation, "locale");
-    bool simple = !collation.n || (mql_is_text(locale) && slice_eq(mql_as_text(locale), SLICE_LIT("simple")));
-    return simple ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "Only the simple collation is supported.");
-}
-
 static err refuse_options(mongo_request *q) {
     static const char *const refused[] = {"tailable", "awaitData", "returnKey", "showRecordId", "min", "max"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -26,7 +18,7 @@ static err refuse_options(mongo_request *q) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "The option '%s' of find is not supported.", refused[i]);
         }
     }
-    return refuse_collation(q);
+    return OK;
 }
 
 typedef struct find_ask {
@@ -60,6 +52,7 @@ static err read_ask(mongo_request *q, find_ask *a) {
     TRY(mongo_arg_document(q, "projection", &a->find.projection));
     TRY(mongo_arg_document(q, "sort", &a->find.sort));
     TRY(mongo_arg_document(q, "let", &a->find.variables));
+    TRY(mongo_arg_hint(q, &a->find.hint));
     TRY(read_numbers(q, a));
     a->find.filter = a->find.filter.n <= 5 ? SLICE_EMPTY : a->find.filter;
     a->find.sort = a->find.sort.n <= 5 ? SLICE_EMPTY : a->find.sort;
@@ -81,9 +74,15 @@ static void find_again(call *c) {
     mongo_batch_clear(batch_of((mongo_request *)c));
 }
 
+static void sort_instead(mongo_request *q);
+
 static void page_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     mongo_cursor *cursor = batch_of(q)->cursor;
+    if (c->code == E_QUERY_TOO_LONG && cursor->find.order.n && batch_of(q)->is_first) { /* the index was dropped just now */
+        sort_instead(q);
+        return;
+    }
     if (c->code == OK) {
         buf_clear(&cursor->position);
         buf_add_slice(&cursor->position, q->call.find.next);
@@ -101,6 +100,7 @@ static void read_page(mongo_request *q) {
     }
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, b->cursor->container, page_read);
     q->call.find.find.where = f->where;
+    q->call.find.find.order = f->order;
     q->call.find.find.skip = f->skip;
     q->call.find.find.limit = f->limit;
     if (f->one_partition) {
@@ -210,12 +210,22 @@ static err start_sort(mongo_request *q, const mongo_find *f) {
     }
     uint64_t keep = f->limit > UINT64_MAX / 4 ? UINT64_MAX : f->limit + f->skip;
     s->find = *f;
+    s->find.order = SLICE_EMPTY;
     s->row = arena_init_counted(q->op.budget);
-    s->sorter = mongo_sorter_new(&s->sort, NULL, keep, q->op.budget);
+    s->sorter = mongo_sorter_new(&s->sort, batch_of(q)->scope.scope.collation, keep, q->op.budget);
     s->scan = (mongo_scan){.find = &s->find, .take = take_key, .done = collected};
     q->sorting = s;
     mongo_scan_start(q, &s->scan);
     return OK;
+}
+
+static void sort_instead(mongo_request *q) {
+    mongo_batch_clear(batch_of(q));
+    q->op.detail_n = 0;
+    err code = start_sort(q, &batch_of(q)->cursor->find);
+    if (code != OK) {
+        mongo_batch_answer(q, code);
+    }
 }
 
 /* ---- cursors ---- */
@@ -234,6 +244,9 @@ static mongo_cursor *make_cursor(mongo_request *q, const find_ask *a) {
     f->sort = kept(&c->arena, f->sort);
     f->variables = kept(&c->arena, f->variables);
     f->where = kept(&c->arena, f->where);
+    f->order = kept(&c->arena, f->order);
+    f->collation = kept(&c->arena, f->collation);
+    f->hint = mql_missing();
     for (size_t i = 0; f->one_partition && i < f->partition.partition.n; i++) {
         f->partition.partition.values[i].text = kept(&c->arena, f->partition.partition.values[i].text);
     }
@@ -305,6 +318,7 @@ static err plan(mongo_request *q) {
     const mql_match *match = NULL;
     mongo_find *f = &a->find;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &scope));
+    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
@@ -324,7 +338,7 @@ static err prepare_find(mongo_request *q) {
 
 static void run_find(mongo_request *q, err code) {
     const mongo_find *f = &((find_ask *)q->state)->find;
-    bool sorts = q->transaction || (f->sort.n && !is_natural(f->sort));
+    bool sorts = q->transaction || (f->sort.n && !is_natural(f->sort) && !f->order.n);
     code = code == OK && q->container && sorts ? start_sort(q, f) : code;
     if (code != OK) {
         mongo_fail(q, code);
@@ -339,8 +353,9 @@ err mongo_find_documents(mongo_request *q) {
     find_ask *a = q->state = arena_new(q->frame->arena, find_ask);
     TRY(read_ask(q, a));
     TRY(mongo_find_collection(q));
-    bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip &&
-                  mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);
+    TRY(mongo_arg_collation(q, &a->find.collation));
+    bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip && !a->find.collation.n &&
+                  mql_is_missing(a->find.hint) && mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);
     if (by_key) {
         mongo_work(q, q->large, prepare_point, read_point);
     } else {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "account/account.h"
+#include "mql/value.h"
 #include "query/find.h"
 
 typedef struct mongo_find {
@@ -13,11 +14,14 @@ typedef struct mongo_find {
     slice sort;       /* BSON; empty: natural order */
     slice variables;  /* `let`; empty: none */
     int64_t now_ms;   /* $$NOW */
+    slice collation;  /* BSON; empty: the simple one */
+    mql_value hint;   /* the name or the key of an index; missing: none */
     uint64_t skip;
     uint64_t limit; /* UINT64_MAX: none */
 
     /* the plan */
     slice where; /* a condition of the core; empty: all items */
+    slice order; /* an order of the core that gives the sort; empty: no index has it */
     bool one_partition;
     item_key partition; /* if one_partition */
 } mongo_find;

@@ -72,33 +72,30 @@ bool mongo_index_read(slice spec, mongo_index *x) {
     return x->key.n && x->name.n;
 }
 
-static bool is_wildcard(slice path) {
-    return slice_eq(path, SLICE_LIT("$**")) || (path.n > 4 && memcmp(path.p + path.n - 4, ".$**", 4) == 0);
+static bool is_plain(slice key) {
+    doc_walk w;
+    doc_element e;
+    bool plain = true;
+    for (doc_walk_init(&w, key); plain && doc_walk_next(&w, &e);) {
+        bool hashed = e.type == BSON_TYPE_UTF8 && slice_eq(doc_element_text(&e), SLICE_LIT("hashed"));
+        plain = (e.type != BSON_TYPE_UTF8 || hashed) && !slice_eq(e.key, SLICE_LIT("_ts"));
+    }
+    return plain;
 }
 
-static bool covers(slice path, slice dotted) {
-    if (!is_wildcard(path)) {
-        return slice_eq(path, dotted);
+slice mongo_key_spec(arena *a, const mongo_index *x) {
+    static const char *const members[] = {"sparse", "partialFilterExpression", "collation"};
+    if (!is_plain(x->key)) {
+        return SLICE_EMPTY;
     }
-    slice stem = slice_of(path.p, path.n - 3); /* "a." or nothing */
-    return !stem.n || (slice_starts(dotted, stem) && dotted.n > stem.n);
-}
-
-bool mongo_path_is_indexed(const mongo_memo *memo, slice dotted) {
-    doc_walk list, keys;
-    doc_element each, key;
-    for (doc_walk_init(&list, memo->indexes); doc_walk_next(&list, &each);) {
-        mongo_index x;
-        if (each.type != BSON_TYPE_DOCUMENT || !mongo_index_read(each.value, &x)) {
-            continue;
-        }
-        for (doc_walk_init(&keys, x.key); doc_walk_next(&keys, &key);) {
-            if (covers(key.key, dotted) && !(key.type == BSON_TYPE_UTF8 && !slice_eq(doc_element_text(&key), SLICE_LIT("hashed")))) {
-                return true;
-            }
-        }
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    mongo_add_document(&b, "key", x->key);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        mql_add(&b, slice_str(members[i]), mongo_member(x->spec, members[i]));
     }
-    return false;
+    mongo_add_text(&b, "name", x->name);
+    return mongo_built_copy(a, &b, &out);
 }
 
 /* ---- settings ---- */
@@ -132,63 +129,6 @@ slice mongo_path_text(arena *a, slice dotted) {
     return text;
 }
 
-enum { VARIANT_STEPS_MAX = 4 };
-
-static unsigned steps_of(slice dotted) {
-    unsigned n = 1;
-    for (size_t i = 0; i < dotted.n; i++) {
-        n += dotted.p[i] == '.';
-    }
-    return n;
-}
-
-static void add_path(mql_builder *b, buf *text) {
-    mql_open_next(b, BSON_TYPE_DOCUMENT);
-    mongo_add_text(b, "path", buf_view(text));
-    mql_close(b);
-}
-
-/* Each step of a path may lead through an array: "a.b" is /a/b/?, /a/[]/b/?, /a/b/[]/? and /a/[]/b/[]/?. A long path is indexed by its
- * first step, with everything below it. */
-static void add_variants(mql_builder *b, slice dotted) {
-    unsigned n = steps_of(dotted);
-    buf text = buf_init(BUF_NO_LIMIT);
-    if (n > VARIANT_STEPS_MAX) {
-        slice rest = dotted;
-        add_step(&text, next_step(&rest));
-        buf_add_lit(&text, "/*");
-        add_path(b, &text);
-    }
-    for (unsigned bits = 0; n <= VARIANT_STEPS_MAX && bits < 1u << n; bits++) {
-        slice rest = dotted;
-        buf_clear(&text);
-        for (unsigned i = 0; i < n; i++) {
-            add_step(&text, next_step(&rest));
-            if (bits >> i & 1) {
-                buf_add_lit(&text, "/[]");
-            }
-        }
-        buf_add_lit(&text, "/?");
-        add_path(b, &text);
-    }
-    buf_free(&text);
-}
-
-static void add_wildcard(mql_builder *b, slice path) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    slice stem = slice_of(path.p, path.n > 4 ? path.n - 4 : 0);
-    while (stem.n) {
-        add_step(&text, next_step(&stem));
-    }
-    buf_add_lit(&text, "/*");
-    add_path(b, &text);
-    buf_free(&text);
-}
-
-static bool is_plain(const doc_element *key) {
-    return key->type != BSON_TYPE_UTF8 || slice_eq(doc_element_text(key), SLICE_LIT("hashed"));
-}
-
 typedef void (*index_visit)(mql_builder *b, const mongo_index *x);
 
 static void each_index(mql_builder *b, const mongo_memo *memo, index_visit visit) {
@@ -202,16 +142,13 @@ static void each_index(mql_builder *b, const mongo_memo *memo, index_visit visit
     }
 }
 
-static void include_index(mql_builder *b, const mongo_index *x) {
-    doc_walk keys;
-    doc_element key;
-    for (doc_walk_init(&keys, x->key); doc_walk_next(&keys, &key);) {
-        if (is_wildcard(key.key)) {
-            add_wildcard(b, key.key);
-        } else if (is_plain(&key) && !slice_eq(key.key, SLICE_LIT("_ts"))) {
-            add_variants(b, key.key);
-        }
+static void include_key(mql_builder *b, const mongo_index *x) {
+    arena scratch = arena_init();
+    slice spec = mongo_key_spec(&scratch, x);
+    if (spec.n) {
+        mql_add_next(b, mql_document(spec));
     }
+    arena_free(&scratch);
 }
 
 static void include_unique(mql_builder *b, const mongo_index *x) {
@@ -254,20 +191,14 @@ static void add_policy(mql_builder *b, const mongo_memo *memo) {
     mongo_add_text(b, "indexingMode", SLICE_LIT("consistent"));
     mongo_add_bool(b, "automatic", true);
     mongo_open_array(b, "includedPaths");
-    each_index(b, memo, include_index);
     mql_close(b);
     mongo_open_array(b, "excludedPaths");
-    doc_walk list;
-    doc_element each;
-    bool whole = false;
-    for (doc_walk_init(&list, memo->indexes); doc_walk_next(&list, &each);) {
-        whole = whole || mongo_member(bytes_of(each.value, "key", BSON_TYPE_DOCUMENT), "$**").type != BSON_TYPE_EOD;
-    }
-    if (!whole) {
-        mql_open_next(b, BSON_TYPE_DOCUMENT);
-        mongo_add_text(b, "path", SLICE_LIT("/*"));
-        mql_close(b);
-    }
+    mql_open_next(b, BSON_TYPE_DOCUMENT);
+    mongo_add_text(b, "path", SLICE_LIT("/*"));
+    mql_close(b);
+    mql_close(b);
+    mongo_open_array(b, "keyIndexes");
+    each_index(b, memo, include_key);
     mql_close(b);
     mql_close(b);
 }

@@ -43,5 +43,6 @@ typedef struct mongo_index {
 
 bool mongo_index_read(slice spec, mongo_index *index_out); /* false: it has no key or name */
 
-/* Whether scalars at this dotted path have index entries, by any index; a wildcard index has them at all its paths. */
-bool mongo_path_is_indexed(const mongo_memo *memo, slice dotted);
+/* The key index (index/policy.h) that serves it, as the container's settings have it; empty if it has none: indexes of texts and shapes,
+ * and of the time of the last change. In the arena. */
+slice mongo_key_spec(arena *a, const mongo_index *x);

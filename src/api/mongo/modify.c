@@ -72,6 +72,8 @@ static err read_ask(mongo_request *q, modification *m) {
     TRY(mongo_arg_document(q, "sort", &s->sort));
     TRY(mongo_arg_document(q, "fields", &m->fields));
     TRY(mongo_arg_document(q, "let", &s->variables));
+    TRY(mongo_arg_document(q, "collation", &s->collation));
+    TRY(mongo_arg_hint(q, &s->hint));
     TRY(mongo_arg_array(q, "arrayFilters", &s->array_filters));
     TRY(mongo_arg_bool(q, "remove", &m->removes));
     TRY(mongo_arg_bool(q, "new", &m->wants_new));

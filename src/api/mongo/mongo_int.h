@@ -156,6 +156,13 @@ static inline bool mongo_get(const mongo_request *q, const char *name, doc_eleme
     uint64_t passed = 0;
     return doc_find_member_counted(q->message.body, slice_str(name), e, &passed);
 }
+/* `hint`: the name or the key of an index; missing: none. */
+MUST_CHECK err mongo_arg_hint(mongo_request *q, mql_value *hint_out);
+MUST_CHECK err mongo_check_hint(op *o, mql_value given, mql_value *hint_out);
+/* The collation of the command, or the collection's own (q->container); empty: the simple one. */
+MUST_CHECK err mongo_arg_collation(mongo_request *q, slice *collation_out);
+MUST_CHECK err mongo_collation_of(mongo_request *q, slice given, slice *collation_out);
+
 mql_value mongo_member(slice document, const char *name); /* missing: there is none */
 static inline mql_value mongo_arg(const mongo_request *q, const char *name) {
     return mongo_member(q->message.body, name);

@@ -46,6 +46,7 @@ static void read_page(mongo_request *q) {
     }
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, page_read);
     q->call.find.find.where = f->where;
+    q->call.find.find.order = f->order;
     if (f->one_partition) {
         q->call.find.find.scope = query_scope_partition(&f->partition);
     }

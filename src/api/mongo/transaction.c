@@ -173,6 +173,7 @@ static err parse_filter(mongo_request *q, struct mongo_reading *r) {
     const mongo_find *f = r->scan->find;
     r->parsed = true;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &r->scope));
+    TRY(mongo_scope_collate(&q->op, f->collation, &r->scope));
     return f->filter.n ? mql_match_parse(&r->scope.scope, f->filter, &r->match) : OK;
 }
 
@@ -215,7 +216,7 @@ static container *container_of(const mongo_request *q, const mongo_scan *s) {
 static void choose_rows(mongo_request *q, struct mongo_reading *r, item_rows_ask *ask) {
     const mongo_find *f = r->scan->find;
     bool alone;
-    if (f->filter.n && mongo_plan_point(&q->op, container_of(q, r->scan), f->filter, &r->key, &alone)) {
+    if (f->filter.n && !f->collation.n && mongo_plan_point(&q->op, container_of(q, r->scan), f->filter, &r->key, &alone)) {
         *ask = item_rows_ask_partition(&r->key);
         ask->from = ask->to = (item_row_bound){.given = true, .prefix = r->key.row};
     } else if (f->one_partition) {

@@ -16,12 +16,6 @@ static slice document_in(slice statement, const char *name, bson_type_t type) {
     return v.type == type ? v.bytes : SLICE_EMPTY;
 }
 
-static err refuse_collation(mongo_request *q, slice statement) {
-    mql_value locale = mongo_member(document_in(statement, "collation", BSON_TYPE_DOCUMENT), "locale");
-    bool simple = mql_is_missing(locale) || (mql_is_text(locale) && slice_eq(mql_as_text(locale), SLICE_LIT("simple")));
-    return simple ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "Only the simple collation is supported.");
-}
-
 static err read_update(mongo_request *q, slice each, mongo_statement *s) {
     mql_value update = mongo_member(each, "u");
     *s = (mongo_statement){
@@ -29,24 +23,27 @@ static err read_update(mongo_request *q, slice each, mongo_statement *s) {
         .update = update,
         .array_filters = document_in(each, "arrayFilters", BSON_TYPE_ARRAY),
         .sort = document_in(each, "sort", BSON_TYPE_DOCUMENT),
+        .collation = document_in(each, "collation", BSON_TYPE_DOCUMENT),
         .upsert = mql_truth(mongo_member(each, "upsert")),
         .multi = mql_truth(mongo_member(each, "multi")),
     };
     if (!s->filter.n || (update.type != BSON_TYPE_DOCUMENT && update.type != BSON_TYPE_ARRAY)) {
         return wrong(q, "An update has a filter 'q' and an update 'u', which is a document or an array.");
     }
-    return refuse_collation(q, each);
+    return mongo_check_hint(&q->op, mongo_member(each, "hint"), &s->hint);
 }
 
 static err read_delete(mongo_request *q, slice each, mongo_statement *s) {
     mql_value limit = mongo_member(each, "limit");
     int64_t n = -1;
-    *s = (mongo_statement){.filter = document_in(each, "q", BSON_TYPE_DOCUMENT), .update = mql_missing()};
+    *s = (mongo_statement){.filter = document_in(each, "q", BSON_TYPE_DOCUMENT),
+                           .update = mql_missing(),
+                           .collation = document_in(each, "collation", BSON_TYPE_DOCUMENT)};
     if (!s->filter.n || !mql_as_integer(limit, &n) || n < 0 || n > 1) {
         return wrong(q, "A delete has a filter 'q' and a 'limit' of 0 or 1.");
     }
     s->multi = n == 0;
-    return refuse_collation(q, each);
+    return mongo_check_hint(&q->op, mongo_member(each, "hint"), &s->hint);
 }
 
 static err read_statements(mongo_request *q, const char *name, err (*read)(mongo_request *, slice, mongo_statement *), mongo_writes *w) {

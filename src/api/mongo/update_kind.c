@@ -54,6 +54,9 @@ item_edit mongo_edit_of(arena *a, const mongo_edit_ask *ask) {
     if (ask->variables.n) {
         mongo_add_document(&b, "let", ask->variables);
     }
+    if (ask->collation.n) {
+        mongo_add_document(&b, "collation", ask->collation);
+    }
     if (!deletes) {
         mql_add(&b, SLICE_LIT("u"), ask->update);
         if (ask->array_filters.n) {
@@ -91,11 +94,13 @@ static bool keeps_images(const container *c) {
 static err prepare(op *o, const container *c, slice argument, const void **ready_out) {
     ready_edit *e = arena_new(o->arena, ready_edit);
     mql_value filter = mongo_member(argument, "q"), let = mongo_member(argument, "let"), now = mongo_member(argument, "now"),
-              update = mongo_member(argument, "u"), filters = mongo_member(argument, "f"), max = mongo_member(argument, "max");
+              update = mongo_member(argument, "u"), filters = mongo_member(argument, "f"), max = mongo_member(argument, "max"),
+              collation = mongo_member(argument, "collation");
     if (filter.type != BSON_TYPE_DOCUMENT || now.type != BSON_TYPE_DATE_TIME) {
         return op_fail(o, E_BAD_REQUEST, "The argument of a MongoDB update is malformed.");
     }
     TRY(mongo_scope_begin(o, false, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &e->scope));
+    TRY(mongo_scope_collate(o, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &e->scope));
     TRY(mql_match_parse(&e->scope.scope, filter.bytes, &e->match));
     *ready_out = e;
     if (mql_is_missing(update)) {

@@ -15,7 +15,7 @@ void mongo_update_register(void);
 typedef struct mongo_edit_ask {
     slice filter;
     mql_value update; /* missing: a delete */
-    slice array_filters, variables;
+    slice array_filters, variables, collation;
     int64_t now_ms;
     bool upsert;
     int32_t bytes_max;

@@ -156,6 +156,7 @@ static item_edit edit_of(mongo_request *q, const mongo_statement *s, bool upsert
                                                             .update = s->update,
                                                             .array_filters = s->array_filters,
                                                             .variables = s->variables,
+                                                            .collation = s->collation,
                                                             .now_ms = q->now_ms,
                                                             .upsert = upsert,
                                                             .bytes_max = service ? MONGO_SERVICE_DOCUMENT_MAX : MONGO_DOCUMENT_MAX});
@@ -258,7 +259,7 @@ static void points_decided(call *c) {
 static bool make_point(mongo_request *q, mongo_statement *s, item_op *o) {
     item_key key;
     bool alone;
-    if (s->sort.n || !mongo_plan_point(&q->op, q->container, s->filter, &key, &alone)) {
+    if (s->sort.n || s->collation.n || !mql_is_missing(s->hint) || !mongo_plan_point(&q->op, q->container, s->filter, &key, &alone)) {
         return false;
     }
     init_op(q, o, &key);
@@ -452,10 +453,17 @@ static err prepare_scan(mongo_request *q) {
     mongo_scope scope;
     const mql_match *match;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, s->variables, q->now_ms, &scope));
+    TRY(mongo_scope_collate(&q->op, s->collation, &scope));
     TRY(mql_match_parse(&scope.scope, s->filter, &match));
-    w->find = (mongo_find){.filter = s->filter, .variables = s->variables, .now_ms = q->now_ms, .limit = UINT64_MAX};
+    w->find = (mongo_find){.filter = s->filter,
+                           .variables = s->variables,
+                           .sort = s->sort.n > 5 ? s->sort : SLICE_EMPTY,
+                           .collation = s->collation,
+                           .hint = s->hint,
+                           .now_ms = q->now_ms,
+                           .limit = UINT64_MAX};
     TRY(mongo_plan(&q->op, q->container, match, &w->find));
-    if (s->sort.n > 5) {
+    if (s->sort.n > 5 && (!w->find.order.n || q->transaction)) {
         struct mongo_best *best = arena_new(q->frame->arena, struct mongo_best);
         *best = (struct mongo_best){
             .scope = scope, .row = arena_init_counted(q->op.budget), .key = buf_init_counted(BUF_NO_LIMIT, q->op.budget)};
@@ -530,6 +538,7 @@ static err make_upsert(mongo_request *q) {
     slice document;
     item_key none = {0};
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, s->variables, q->now_ms, &scope));
+    TRY(mongo_scope_collate(&q->op, s->collation, &scope));
     TRY(mql_match_parse(&scope.scope, s->filter, &match));
     mql_update_spec spec = {.update = s->update, .array_filters = s->array_filters, .match = match, .filter = s->filter};
     TRY(mql_update_parse(&scope.scope, &spec, &update));
@@ -609,7 +618,25 @@ static void run_next(mongo_request *q) {
     }
 }
 
+/* A statement has its own collation, or the collection's. */
+static err collate_statements(mongo_request *q, mongo_writes *w) {
+    slice own;
+    TRY(mongo_collation_of(q, SLICE_EMPTY, &own));
+    for (size_t i = 0; i < w->n; i++) {
+        mongo_statement *s = &w->list[i];
+        bool given = s->collation.n > 0;
+        TRY(given ? mongo_collation_of(q, s->collation, &s->collation) : OK);
+        s->collation = given ? s->collation : own;
+    }
+    return OK;
+}
+
 void mongo_writes_start(mongo_request *q, mongo_writes *w) {
+    err code = collate_statements(q, w);
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
     q->state = w;
     w->errors = mongo_write_errors_new();
     w->page = arena_init_counted(q->op.budget);

@@ -37,6 +37,8 @@ typedef struct mongo_statement {
     slice filter;
     mql_value update; /* missing: a delete */
     slice array_filters, variables, sort;
+    slice collation; /* as given; then, from mongo_writes_start on, what applies: empty for the simple one */
+    mql_value hint;
     bool upsert, multi;
 
     /* result */

@@ -1,0 +1,259 @@
+// Indexes: sorts and filters that they serve give what a sort and a filter in memory give, on random documents, over one range and several,
+// with splits between pages; explain says which index was used.
+import { Decimal128, Double, Long, MaxKey, MinKey, ObjectId, Timestamp, Binary } from "mongodb";
+import { after } from "node:test";
+import { Rest } from "../sdk/server.js";
+import { assert, fails, suite } from "./harness.js";
+
+// mulberry32: a failure can be repeated by its seed.
+function dice(seed) {
+  return (n) => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) % n;
+  };
+}
+
+function scalar(roll) {
+  const kinds = [
+    () => roll(5) - 2,
+    () => new Double((roll(9) - 4) / 2),
+    () => Long.fromNumber(roll(5)),
+    () => Decimal128.fromString(`${roll(4)}.${roll(10)}`),
+    () => "ab".repeat(roll(3)) + "xyz"[roll(3)],
+    () => "long ".repeat(20) + roll(4),
+    () => null,
+    () => roll(2) === 1,
+    () => new Date(roll(4) * 1000 - 2000),
+    () => new ObjectId(`${"0".repeat(23)}${roll(4)}`),
+    () => new Timestamp({ t: roll(3), i: roll(3) }),
+    () => new Binary(Buffer.from([roll(3), roll(3)].slice(0, 1 + roll(2)))),
+    () => ({ x: roll(3) }),
+    () => ({}),
+    () => [new MinKey(), new MaxKey()][roll(2)],
+    () => NaN,
+  ];
+  return kinds[roll(kinds.length)]();
+}
+
+function value(roll, arrays) {
+  if (arrays && roll(4) === 0) return Array.from({ length: roll(4) }, () => scalar(roll));
+  return scalar(roll);
+}
+
+// Only one of the two fields may be an array: parallel arrays cannot be in one index.
+function document(roll, id, arrays) {
+  const made = { _id: id, p: roll(40) };
+  if (roll(6)) made.a = value(roll, arrays);
+  if (roll(6)) made.b = Array.isArray(made.a) ? scalar(roll) : value(roll, arrays);
+  if (roll(3) === 0) made.n = { deep: value(roll, arrays) };
+  return made;
+}
+
+// What orders equal documents is not told: the sort of _id makes each order the only one.
+async function bothWays(collection, filter, sort, between) {
+  const options = { promoteValues: false };
+  const natural = await collection.find(filter, { ...options, sort, hint: { $natural: 1 } }).toArray();
+  const found = [];
+  const cursor = collection.find(filter, { ...options, sort, batchSize: 7 });
+  for await (const each of cursor) {
+    found.push(each);
+    if (between && found.length === 21) await between();
+  }
+  assert.deepEqual(found.map((d) => d._id), natural.map((d) => d._id), JSON.stringify({ filter, sort }));
+  return found;
+}
+
+const stages = (plan) => [plan.stage, ...(plan.inputStage ? stages(plan.inputStage) : [])];
+async function planOf(collection, filter, options = {}) {
+  const { queryPlanner } = await collection.find(filter, options).explain();
+  return queryPlanner.winningPlan;
+}
+
+const sorts = [
+  { a: 1, _id: 1 },
+  { a: -1, _id: -1 },
+  { a: 1, b: -1, _id: 1 },
+  { a: -1, b: 1, _id: -1 },
+  { "n.deep": 1, _id: 1 },
+];
+const indexes = [{ a: 1, _id: 1 }, { a: 1, b: -1, _id: 1 }, { "n.deep": -1, _id: -1 }];
+
+suite("sorts by index", (t) => {
+  let rest;
+  const sql = () => (rest ??= new Rest({ server: t.server, version: "2020-07-15" }));
+  after(() => rest?.close());
+
+  async function filled(seed, { sharded = false, arrays = true, n = 220 } = {}) {
+    const collection = t.collection();
+    const roll = dice(seed);
+    if (sharded) await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+    for (const index of indexes.slice(0, 2)) await collection.createIndex(index);
+    await collection.insertMany(Array.from({ length: n }, (_, i) => document(roll, i, arrays)));
+    await collection.createIndex(indexes[2]); // on data
+    return { collection, roll };
+  }
+
+  async function split(collection, parts) {
+    const at = { database: t.db.databaseName, container: collection.collectionName };
+    const ranges = (await sql().get(`/dbs/${at.database}/colls/${at.container}/pkranges`)).json.PartitionKeyRanges;
+    const answer = await sql().post("/_tesela/split", { ...at, range: ranges[0].id, parts }, { sign: false });
+    assert.equal(answer.status, 200, answer.text);
+  }
+
+  for (const arrays of [false, true]) {
+    t.it(`are those of a sort in memory, ${arrays ? "with" : "without"} arrays`, async () => {
+      const { collection } = await filled(1 + arrays, { arrays });
+      for (const sort of sorts) {
+        const found = await bothWays(collection, {}, sort);
+        assert.equal(found.length, 220);
+        assert.deepEqual(stages(await planOf(collection, {}, { sort })), ["FETCH", "IXSCAN"], JSON.stringify(sort));
+      }
+    });
+
+    t.it(`with filters, ${arrays ? "with" : "without"} arrays`, async () => {
+      const { collection, roll } = await filled(3 + arrays, { arrays });
+      for (let i = 0; i < 12; i++) {
+        const v = scalar(roll);
+        const filters = [{ a: { $gte: v } }, { a: { $lt: v } }, { a: v, b: { $exists: true } }, { b: v }, { a: { $in: [v, scalar(roll)] } }];
+        filters.push({ a: { $gte: 0, $lt: 2 } }, { $or: [{ a: v }, { b: v }] }, { a: null }, { "n.deep": { $lte: v } });
+        for (const filter of filters) await bothWays(collection, filter, sorts[roll(sorts.length)]);
+        await bothWays(collection, { a: v }, { b: roll(2) ? 1 : -1, _id: 1 });
+      }
+    });
+
+    t.it(`over four ranges, split between pages, ${arrays ? "with" : "without"} arrays`, async () => {
+      const { collection } = await filled(5 + arrays, { sharded: true, arrays });
+      await split(collection, 2);
+      let splits = 0;
+      for (const sort of sorts) {
+        const found = await bothWays(collection, {}, sort, async () => {
+          if (++splits <= 2) await split(collection, 2);
+        });
+        assert.equal(found.length, 220);
+      }
+      await bothWays(collection, { a: { $gt: 0 } }, sorts[0]);
+    });
+  }
+
+  t.it("read no more than the limit needs", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1, b: -1 });
+    await collection.insertMany(Array.from({ length: 3000 }, (_, i) => ({ _id: i, a: i % 10, b: i })));
+    const { executionStats, queryPlanner } = await collection.find({ a: 3 }).sort({ b: -1 }).limit(5).explain();
+    assert.equal(queryPlanner.winningPlan.inputStage.indexName, "a_1_b_-1");
+    assert.equal(queryPlanner.winningPlan.inputStage.direction, "forward");
+    assert.ok(executionStats.totalDocsExamined < 200, `${executionStats.totalDocsExamined}`);
+    const up = await collection.find({ a: 3 }).sort({ b: 1 }).limit(3).toArray();
+    assert.deepEqual(up.map((d) => d.b), [3, 13, 23]);
+    assert.equal((await planOf(collection, { a: 3 }, { sort: { b: 1 } })).inputStage.direction, "backward");
+    const range = await collection.find({ a: { $gte: 4, $lt: 6 } }).sort({ a: 1, b: -1 }).skip(299).limit(2).toArray();
+    assert.deepEqual(range.map((d) => [d.a, d.b]), [[4, 4], [5, 2995]]);
+    const ids = await collection.find().sort({ _id: -1 }).limit(3).toArray();
+    assert.deepEqual(ids.map((d) => d._id), [2999, 2998, 2997]);
+    assert.deepEqual(stages(await planOf(collection, {}, { sort: { _id: -1 }, limit: 3 })), ["FETCH", "IXSCAN"]);
+    assert.deepEqual(stages(await planOf(collection, {}, { sort: { b: 1 } })), ["SORT", "COLLSCAN"]);
+  });
+
+  t.it("serve the front of a pipeline, and findOneAndUpdate", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1 });
+    await collection.insertMany(Array.from({ length: 2000 }, (_, i) => ({ _id: i, a: (i * 7) % 2000 })));
+    const top = await collection.aggregate([{ $match: { a: { $gte: 10 } } }, { $sort: { a: 1 } }, { $limit: 3 }, { $project: { _id: 0 } }]).toArray();
+    assert.deepEqual(top, [{ a: 10 }, { a: 11 }, { a: 12 }]);
+    const plan = await collection.aggregate([{ $sort: { a: -1 } }, { $limit: 3 }]).explain();
+    assert.deepEqual(stages(plan.queryPlanner.winningPlan), ["FETCH", "IXSCAN"]);
+    assert.ok(plan.executionStats.totalDocsExamined < 100);
+    const last = await collection.findOneAndUpdate({ a: { $lt: 5 } }, { $set: { x: 1 } }, { sort: { a: -1 }, returnDocument: "after" });
+    assert.deepEqual([last.a, last.x], [4, 1]);
+  });
+});
+
+suite("hints", (t) => {
+  t.it("choose an index, and must name one", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1 });
+    await collection.insertMany([{ _id: 1, a: 2, b: 1 }, { _id: 2, a: 1, b: 1 }]);
+    assert.equal((await collection.find({ a: 1 }).hint("a_1").toArray()).length, 1);
+    assert.equal((await collection.find({ a: 1 }).hint({ a: 1 }).toArray()).length, 1);
+    assert.deepEqual(stages(await planOf(collection, { a: 1 }, { hint: { $natural: 1 } })), ["COLLSCAN"]);
+    await fails(collection.find({ a: 1 }).hint("nothing").toArray(), 2, /hint provided does not correspond to an existing index/);
+    await fails(collection.updateOne({ a: 1 }, { $set: { c: 1 } }, { hint: { z: 1 } }), 2);
+    await fails(collection.countDocuments({ a: 1 }, { hint: "z" }), 2);
+  });
+});
+
+suite("kinds of indexes", (t) => {
+  const random = (seed, n = 200) => {
+    const roll = dice(seed);
+    return Array.from({ length: n }, (_, i) => document(roll, i, true));
+  };
+  // With and without the indexes the same documents are found.
+  async function changesNothing(collection, filters, sort) {
+    for (const filter of filters) await bothWays(collection, filter, sort ?? { _id: 1 });
+  }
+
+  t.it("hashed and wildcard serve filters", async () => {
+    const collection = t.collection();
+    await collection.insertMany(random(11));
+    await collection.createIndex({ a: "hashed" });
+    await collection.createIndex({ "$**": 1 });
+    const roll = dice(12);
+    const filters = Array.from({ length: 20 }, () => scalar(roll)).flatMap((v) => [{ a: v }, { b: v }, { "n.deep": v }, { b: { $gt: v } }, { "a.x": v }]);
+    await changesNothing(collection, filters);
+    assert.equal((await planOf(collection, { b: 1 })).inputStage.indexName, "$**_1");
+    assert.deepEqual((await collection.indexes()).map((x) => x.name), ["_id_", "a_hashed", "$**_1"]);
+    await collection.dropIndex("$**_1");
+    assert.equal((await planOf(collection, { b: 1 })).stage, "COLLSCAN");
+  });
+
+  t.it("partial and sparse are used where the filter implies them", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ b: 1 }, { partialFilterExpression: { a: { $gt: 1 } } });
+    await collection.createIndex({ n: 1 }, { sparse: true });
+    await collection.insertMany(Array.from({ length: 100 }, (_, i) => ({ _id: i, a: i % 5, b: i % 7, ...(i % 3 ? {} : { n: i }) })));
+    const filters = [{ b: 3 }, { b: 3, a: { $gt: 1 } }, { b: 3, a: 4 }, { b: 3, a: { $gte: 1 } }, { n: { $gt: 50 } }, { n: null }, { n: { $exists: true } }];
+    await changesNothing(collection, filters);
+    const stage = async (filter, options) => (await planOf(collection, filter, options)).stage;
+    assert.equal(await stage({ b: 3 }), "COLLSCAN");
+    assert.equal(await stage({ b: 3, a: { $gt: 1 } }), "FETCH");
+    assert.equal(await stage({ b: 3, a: 4 }), "FETCH");
+    assert.equal(await stage({ b: 3, a: { $gte: 1 } }), "COLLSCAN");
+    assert.equal(await stage({ n: { $gt: 50 } }), "FETCH");
+    assert.equal(await stage({ n: null }), "COLLSCAN");
+    assert.deepEqual(stages(await planOf(collection, {}, { sort: { n: 1 } })), ["SORT", "COLLSCAN"]);
+    assert.deepEqual(stages(await planOf(collection, { n: { $gt: 50 } }, { sort: { n: 1 } })), ["FETCH", "IXSCAN"]);
+    const [, partial, sparse] = await collection.indexes();
+    assert.deepEqual(partial.partialFilterExpression, { a: { $gt: 1 } });
+    assert.equal(sparse.sparse, true);
+  });
+});
+
+suite("collations", (t) => {
+  const words = ["b", "A", "a", "B", "ä", "10", "9"];
+  const german = { locale: "de", strength: 2, numericOrdering: true };
+
+  t.it("compare strings in filters, sorts, updates and pipelines", async () => {
+    const collection = t.collection();
+    await collection.insertMany(words.map((word, _id) => ({ _id, word })));
+    const sorted = await collection.find().collation(german).sort({ word: 1, _id: 1 }).toArray();
+    assert.deepEqual(sorted.map((d) => d.word), ["9", "10", "A", "a", "ä", "b", "B"]);
+    assert.equal(await collection.countDocuments({ word: "A" }, { collation: german }), 2);
+    assert.equal((await collection.find({ word: { $gte: "b" } }).collation(german).toArray()).length, 2);
+    assert.deepEqual((await collection.distinct("word", {}, { collation: german })).length, 5);
+    const groups = await collection.aggregate([{ $match: { word: "b" } }, { $count: "n" }], { collation: german }).toArray();
+    assert.deepEqual(groups, [{ n: 2 }]);
+    assert.equal((await collection.updateMany({ word: "a" }, { $set: { x: 1 } }, { collation: german })).modifiedCount, 2);
+    assert.equal((await collection.findOneAndUpdate({ word: "Ä" }, { $set: { x: 2 } }, { collation: german })).word, "ä");
+    assert.equal((await collection.deleteMany({ word: "B" }, { collation: german })).deletedCount, 2);
+    await fails(collection.find().collation({ locale: "xx-none" }).toArray(), 2);
+  });
+
+  t.it("of a collection are its default", async () => {
+    const collection = await t.db.createCollection(`collated${t.way}`, { collation: german });
+    await collection.insertMany(words.map((word, _id) => ({ _id, word })));
+    assert.equal((await collection.find({ word: "A" }).toArray()).length, 2);
+    assert.equal((await collection.find({ word: "A" }).collation({ locale: "simple" }).toArray()).length, 1);
+  });
+});

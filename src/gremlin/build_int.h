@@ -1,0 +1,46 @@
+/* build_int.h — a traversal under construction. For this folder. */
+#pragma once
+
+#include "gremlin/traversal.h"
+
+struct gremlin_builder {
+    op *op;
+    arena *arena;
+    const gremlin_limits *limits;
+    size_t steps; /* so far, in all traversals */
+    unsigned depth;
+};
+
+struct gremlin_draft {
+    gremlin_traversal traversal;
+    gremlin_source source;
+    size_t n, cap;
+    gremlin_step *steps;
+    /* emit() and until() that came before repeat() */
+    const gremlin_traversal *early_until, *early_emit;
+    bool early_emits;
+    int64_t early_times; /* 1 + times() before repeat(); 0: none */
+};
+
+/* The array with one more entry; arrays grow by doubling, so `n` tells their capacity. */
+void *gremlin__appended(arena *a, const void *at, size_t n, const void *item, size_t size);
+
+/* A modulator, such as by() or as(): changes the last step. `done_out` false: `name` is a step of its own. */
+MUST_CHECK err gremlin__modulate(gremlin_builder *b, gremlin_draft *d, gremlin_op op, const gremlin_value *args, size_t n, bool *done_out);
+
+/* has() and its relatives: sets the step's conditions. */
+MUST_CHECK err gremlin__conditions(gremlin_builder *b, gremlin_step *s, const gremlin_value *args, size_t n);
+
+/* property(): the settings of a step. */
+MUST_CHECK err gremlin__settings(gremlin_builder *b, gremlin_step *s, const gremlin_value *args, size_t n);
+
+/* A traversal with one step is(predicate). */
+const gremlin_traversal *gremlin__is_traversal(arena *a, gremlin_value predicate);
+
+gremlin_step *gremlin__push(gremlin_builder *b, gremlin_draft *d, gremlin_op op, const gremlin_value *args, size_t n);
+
+/* After the last step: moves conditions and limits into the steps that read the graph, and notes what the traversal needs. */
+MUST_CHECK err gremlin__plan(gremlin_builder *b, gremlin_draft *d);
+
+/* Anything but a predicate becomes eq(). */
+const gremlin_predicate *gremlin__predicate(arena *a, gremlin_value v);

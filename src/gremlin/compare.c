@@ -1,0 +1,511 @@
+/* compare.c — equality, comparability, orderability and hashing, as "Gremlin Semantics" of TinkerPop 3.7 defines them; predicates. */
+#include <math.h>
+
+#include "base/hash.h"
+#include "gremlin/value.h"
+#include "text/regex.h"
+#include "text/text.h"
+
+/* ---- equality ---- */
+
+static bool equal(gremlin_value a, gremlin_value b, bool nan_equals);
+
+static bool is_wide_whole(gremlin_value v) {
+    return gremlin_is_whole(v) || v.type == GREMLIN_BIGINT;
+}
+
+static int compare_doubles(double x, double y) {
+    return (x > y) - (x < y);
+}
+
+/* Whole numbers compare exactly; others as doubles. NaN is handled by the callers. */
+static int compare_numbers(gremlin_value a, gremlin_value b) {
+    if (is_wide_whole(a) && is_wide_whole(b)) {
+        gremlin_bigint x = gremlin_as_big(a), y = gremlin_as_big(b);
+        return (x > y) - (x < y);
+    }
+    return compare_doubles(gremlin_as_double(a), gremlin_as_double(b));
+}
+
+static bool is_nan(gremlin_value v) {
+    return gremlin_is_number(v) && !is_wide_whole(v) && isnan(gremlin_as_double(v));
+}
+
+static bool equal_items(const gremlin_list *a, const gremlin_list *b, bool nan_equals) {
+    for (size_t i = 0; i < a->n; i++) {
+        if (!equal(a->at[i], b->at[i], nan_equals)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool holds(const gremlin_list *list, gremlin_value v, bool nan_equals) {
+    for (size_t i = 0; i < list->n; i++) {
+        if (equal(list->at[i], v, nan_equals)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool equal_sets(const gremlin_list *a, const gremlin_list *b, bool nan_equals) {
+    for (size_t i = 0; i < a->n; i++) {
+        if (!holds(b, a->at[i], nan_equals)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool equal_maps(gremlin_value a, gremlin_value b, bool nan_equals) {
+    if (a.map->n != b.map->n) {
+        return false;
+    }
+    for (size_t i = 0; i < a.map->n; i++) {
+        const gremlin_value *other = gremlin_map_get(b, a.map->at[i].key);
+        if (!other || !equal(a.map->at[i].value, *other, nan_equals)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool equal_paths(const gremlin_path *a, const gremlin_path *b, bool nan_equals) {
+    if (a->n != b->n) {
+        return false;
+    }
+    for (size_t i = 0; i < a->n; i++) {
+        if (!equal(a->objects[i], b->objects[i], nan_equals) || a->labels[i].n != b->labels[i].n) {
+            return false;
+        }
+        for (size_t j = 0; j < a->labels[i].n; j++) {
+            if (!slice_eq(a->labels[i].at[j], b->labels[i].at[j])) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool equal_properties(gremlin_value a, gremlin_value b, bool nan_equals) {
+    if (a.type == GREMLIN_VERTEX_PROPERTY) {
+        return equal(a.property->id, b.property->id, nan_equals);
+    }
+    return slice_eq(a.property->key, b.property->key) && equal(a.property->value, b.property->value, nan_equals);
+}
+
+static bool equal_list_kinds(gremlin_value a, gremlin_value b, bool nan_equals) {
+    if ((a.type == GREMLIN_SET) != (b.type == GREMLIN_SET) || a.list->n != b.list->n) {
+        return false;
+    }
+    return a.type == GREMLIN_SET ? equal_sets(a.list, b.list, nan_equals) : equal_items(a.list, b.list, nan_equals);
+}
+
+static bool equal_same_type(gremlin_value a, gremlin_value b, bool nan_equals) {
+    switch (a.type) {
+    case GREMLIN_NULL:
+        return true;
+    case GREMLIN_BOOLEAN:
+        return a.b == b.b;
+    case GREMLIN_CHAR:
+    case GREMLIN_DATE:
+    case GREMLIN_TIMESTAMP:
+        return a.i == b.i;
+    case GREMLIN_STRING:
+    case GREMLIN_BINARY:
+        return slice_eq(gremlin_text(a), gremlin_text(b));
+    case GREMLIN_UUID:
+        return memcmp(a.uuid, b.uuid, 16) == 0;
+    case GREMLIN_DURATION:
+        return a.duration->seconds == b.duration->seconds && a.duration->nanos == b.duration->nanos;
+    case GREMLIN_PATH:
+        return equal_paths(a.path, b.path, nan_equals);
+    case GREMLIN_VERTEX:
+    case GREMLIN_EDGE:
+        return a.element == b.element || (equal(a.element->id, b.element->id, nan_equals) && slice_eq(a.element->place, b.element->place));
+    case GREMLIN_VERTEX_PROPERTY:
+    case GREMLIN_PROPERTY:
+        return equal_properties(a, b, nan_equals);
+    case GREMLIN_ENUM:
+        return a.family == b.family && a.n == b.n;
+    case GREMLIN_TRAVERSER:
+        return equal(a.traverser->value, b.traverser->value, nan_equals);
+    default:
+        return a.p == b.p;
+    }
+}
+
+static bool equal(gremlin_value a, gremlin_value b, bool nan_equals) {
+    if (gremlin_is_number(a) && gremlin_is_number(b)) {
+        return is_nan(a) || is_nan(b) ? nan_equals && is_nan(a) && is_nan(b) : compare_numbers(a, b) == 0;
+    }
+    if (gremlin_is_list(a) && gremlin_is_list(b)) {
+        return equal_list_kinds(a, b, nan_equals);
+    }
+    if (gremlin_is_map(a) && gremlin_is_map(b)) {
+        return equal_maps(a, b, nan_equals);
+    }
+    return a.type == b.type && equal_same_type(a, b, nan_equals);
+}
+
+bool gremlin_equal(gremlin_value a, gremlin_value b) {
+    return equal(a, b, false);
+}
+
+bool gremlin_same(gremlin_value a, gremlin_value b) {
+    return equal(a, b, true);
+}
+
+/* ---- hashes ---- */
+
+static uint64_t mix(uint64_t h) {
+    h ^= h >> 33;
+    h *= 0xFF51AFD7ED558CCDu;
+    h ^= h >> 33;
+    return h;
+}
+
+static uint64_t hash_number(gremlin_value v) {
+    double d = gremlin_as_double(v);
+    uint64_t bits;
+    d = isnan(d) ? (double)NAN : d == 0 ? 0.0 : d;
+    memcpy(&bits, &d, sizeof bits);
+    return mix(isnan(d) ? 1 : bits);
+}
+
+/* The sum does not depend on the order, as sets and maps need. */
+static uint64_t hash_items(gremlin_value v) {
+    uint64_t h = v.list->n;
+    for (size_t i = 0; i < v.list->n; i++) {
+        h = v.type == GREMLIN_SET ? h + gremlin_hash(v.list->at[i]) : mix(h * 31 + gremlin_hash(v.list->at[i]));
+    }
+    return mix(h);
+}
+
+static uint64_t hash_map(gremlin_value v) {
+    uint64_t h = v.map->n;
+    for (size_t i = 0; i < v.map->n; i++) {
+        h += mix(gremlin_hash(v.map->at[i].key) * 31 + gremlin_hash(v.map->at[i].value));
+    }
+    return mix(h + 7);
+}
+
+static uint64_t hash_path(const gremlin_path *p) {
+    uint64_t h = p->n;
+    for (size_t i = 0; i < p->n; i++) {
+        h = mix(h * 31 + gremlin_hash(p->objects[i]));
+    }
+    return h;
+}
+
+static uint64_t hash_property(gremlin_value v) {
+    return v.type == GREMLIN_VERTEX_PROPERTY ? gremlin_hash(v.property->id) + 3
+                                             : hash_bytes(v.property->key, 5) ^ gremlin_hash(v.property->value);
+}
+
+uint64_t gremlin_hash(gremlin_value v) {
+    if (gremlin_is_number(v)) {
+        return hash_number(v);
+    }
+    switch (v.type) {
+    case GREMLIN_NULL:
+        return 7;
+    case GREMLIN_BOOLEAN:
+        return v.b ? 11 : 13;
+    case GREMLIN_STRING:
+    case GREMLIN_BINARY:
+        return hash_bytes(gremlin_text(v), v.type);
+    case GREMLIN_UUID:
+        return hash_bytes(slice_of(v.uuid, 16), 17);
+    case GREMLIN_DURATION:
+        return mix((uint64_t)v.duration->seconds + (uint64_t)v.duration->nanos);
+    case GREMLIN_LIST:
+    case GREMLIN_SET:
+    case GREMLIN_BULKSET:
+        return hash_items(v);
+    case GREMLIN_MAP:
+    case GREMLIN_TREE:
+        return hash_map(v);
+    case GREMLIN_PATH:
+        return hash_path(v.path);
+    case GREMLIN_VERTEX:
+    case GREMLIN_EDGE:
+        return gremlin_hash(v.element->id) + v.type;
+    case GREMLIN_VERTEX_PROPERTY:
+    case GREMLIN_PROPERTY:
+        return hash_property(v);
+    case GREMLIN_ENUM:
+        return mix((uint64_t)v.family << 8 | v.n);
+    case GREMLIN_TRAVERSER:
+        return gremlin_hash(v.traverser->value);
+    default:
+        return mix((uint64_t)v.i);
+    }
+}
+
+/* ---- comparability ---- */
+
+static bool is_date(gremlin_value v) {
+    return v.type == GREMLIN_DATE || v.type == GREMLIN_TIMESTAMP;
+}
+
+static bool compare_lists(const gremlin_list *a, const gremlin_list *b, int *order_out) {
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        if (!gremlin_compare(a->at[i], b->at[i], order_out)) {
+            return false;
+        }
+        if (*order_out) {
+            return true;
+        }
+    }
+    *order_out = (a->n > b->n) - (a->n < b->n);
+    return true;
+}
+
+static int compare_whole(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static int compare_durations(const gremlin_duration *a, const gremlin_duration *b) {
+    int order = compare_whole(a->seconds, b->seconds);
+    return order ? order : compare_whole(a->nanos, b->nanos);
+}
+
+static int sign(int order) {
+    return (order > 0) - (order < 0);
+}
+
+bool gremlin_compare(gremlin_value a, gremlin_value b, int *order_out) {
+    if (gremlin_is_number(a) && gremlin_is_number(b)) {
+        *order_out = compare_numbers(a, b);
+        return true;
+    }
+    if (is_date(a) && is_date(b)) {
+        *order_out = compare_whole(a.i, b.i);
+        return true;
+    }
+    if (gremlin_is_list(a) && gremlin_is_list(b)) {
+        return compare_lists(a.list, b.list, order_out);
+    }
+    if (a.type != b.type) {
+        return false;
+    }
+    switch (a.type) {
+    case GREMLIN_NULL:
+        *order_out = 0;
+        return true;
+    case GREMLIN_BOOLEAN:
+        *order_out = compare_whole(a.b, b.b);
+        return true;
+    case GREMLIN_CHAR:
+        *order_out = compare_whole(a.i, b.i);
+        return true;
+    case GREMLIN_STRING:
+        *order_out = sign(slice_cmp(gremlin_text(a), gremlin_text(b)));
+        return true;
+    case GREMLIN_UUID:
+        *order_out = sign(memcmp(a.uuid, b.uuid, 16));
+        return true;
+    case GREMLIN_DURATION:
+        *order_out = compare_durations(a.duration, b.duration);
+        return true;
+    case GREMLIN_ENUM:
+        *order_out = compare_whole(a.n, b.n);
+        return a.family == b.family;
+    default:
+        return false;
+    }
+}
+
+/* ---- orderability ---- */
+
+/* The order of the families, first to last. */
+static int family_of(gremlin_value v) {
+    static const uint8_t families[] = {
+        [GREMLIN_NULL] = 0,       [GREMLIN_BOOLEAN] = 1,         [GREMLIN_BYTE] = 2,      [GREMLIN_SHORT] = 2,     [GREMLIN_INT] = 2,
+        [GREMLIN_LONG] = 2,       [GREMLIN_BIGINT] = 2,          [GREMLIN_FLOAT] = 2,     [GREMLIN_DOUBLE] = 2,    [GREMLIN_DECIMAL] = 2,
+        [GREMLIN_DATE] = 3,       [GREMLIN_TIMESTAMP] = 3,       [GREMLIN_STRING] = 4,    [GREMLIN_UUID] = 5,      [GREMLIN_VERTEX] = 6,
+        [GREMLIN_EDGE] = 7,       [GREMLIN_VERTEX_PROPERTY] = 8, [GREMLIN_PROPERTY] = 9,  [GREMLIN_PATH] = 10,     [GREMLIN_SET] = 11,
+        [GREMLIN_LIST] = 12,      [GREMLIN_BULKSET] = 12,        [GREMLIN_MAP] = 13,      [GREMLIN_TREE] = 13,     [GREMLIN_CHAR] = 14,
+        [GREMLIN_DURATION] = 15,  [GREMLIN_BINARY] = 16,         [GREMLIN_ENUM] = 17,     [GREMLIN_SUBGRAPH] = 18, [GREMLIN_P] = 19,
+        [GREMLIN_TRAVERSAL] = 20, [GREMLIN_TRAVERSER] = 21,      [GREMLIN_STRATEGY] = 22,
+    };
+    return families[v.type];
+}
+
+static int order_numbers(gremlin_value a, gremlin_value b) {
+    bool x = is_nan(a), y = is_nan(b);
+    return x || y ? x - y : compare_numbers(a, b);
+}
+
+static int order_items(const gremlin_value *a, size_t a_n, const gremlin_value *b, size_t b_n) {
+    for (size_t i = 0; i < a_n && i < b_n; i++) {
+        int order = gremlin_order(a[i], b[i]);
+        if (order) {
+            return order;
+        }
+    }
+    return (a_n > b_n) - (a_n < b_n);
+}
+
+static int order_maps(const gremlin_map *a, const gremlin_map *b) {
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        int order = gremlin_order(a->at[i].key, b->at[i].key);
+        order = order ? order : gremlin_order(a->at[i].value, b->at[i].value);
+        if (order) {
+            return order;
+        }
+    }
+    return (a->n > b->n) - (a->n < b->n);
+}
+
+static int order_properties(gremlin_value a, gremlin_value b) {
+    if (a.type == GREMLIN_VERTEX_PROPERTY) {
+        return gremlin_order(a.property->id, b.property->id);
+    }
+    int order = sign(slice_cmp(a.property->key, b.property->key));
+    return order ? order : gremlin_order(a.property->value, b.property->value);
+}
+
+int gremlin_order(gremlin_value a, gremlin_value b) {
+    int x = family_of(a), y = family_of(b), order = 0;
+    if (x != y) {
+        return x < y ? -1 : 1;
+    }
+    if (gremlin_is_number(a)) {
+        return order_numbers(a, b);
+    }
+    switch (a.type) {
+    case GREMLIN_VERTEX:
+    case GREMLIN_EDGE:
+        return gremlin_order(a.element->id, b.element->id);
+    case GREMLIN_VERTEX_PROPERTY:
+    case GREMLIN_PROPERTY:
+        return order_properties(a, b);
+    case GREMLIN_PATH:
+        return order_items(a.path->objects, a.path->n, b.path->objects, b.path->n);
+    case GREMLIN_LIST:
+    case GREMLIN_SET:
+    case GREMLIN_BULKSET:
+        return order_items(a.list->at, a.list->n, b.list->at, b.list->n);
+    case GREMLIN_MAP:
+    case GREMLIN_TREE:
+        return order_maps(a.map, b.map);
+    case GREMLIN_BINARY:
+        return sign(slice_cmp(gremlin_text(a), gremlin_text(b)));
+    default:
+        return gremlin_compare(a, b, &order) ? order : 0;
+    }
+}
+
+/* ---- predicates: yes, no, or an error because the values do not compare. An error stays one under not(). ---- */
+
+typedef enum answer { NO, YES, ERROR } answer;
+
+static answer answer_of(bool yes) {
+    return yes ? YES : NO;
+}
+
+static answer compares(gremlin_value v, gremlin_value with, gremlin_p kind) {
+    int order;
+    if (!gremlin_compare(v, with, &order)) {
+        return ERROR;
+    }
+    if (is_nan(v) || is_nan(with)) {
+        return NO;
+    }
+    return answer_of(kind == P_LT ? order < 0 : kind == P_LTE ? order <= 0 : kind == P_GT ? order > 0 : order >= 0);
+}
+
+static answer both(answer a, answer b) {
+    return a == NO || b == NO ? NO : a == ERROR || b == ERROR ? ERROR : YES;
+}
+
+static answer either(answer a, answer b) {
+    return a == YES || b == YES ? YES : a == ERROR || b == ERROR ? ERROR : NO;
+}
+
+static answer negated(answer a) {
+    return a == ERROR ? ERROR : a == YES ? NO : YES;
+}
+
+static answer within(const gremlin_predicate *p, gremlin_value v) {
+    for (size_t i = 0; i < p->n; i++) {
+        if (gremlin_equal(v, p->values[i])) {
+            return YES;
+        }
+    }
+    return NO;
+}
+
+static bool ends(slice s, slice end) {
+    return s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0;
+}
+
+static answer matches(const gremlin_predicate *p, slice text) {
+    uint64_t steps = 20 * 1000 * 1000;
+    text_regex_answer found = p->regex && text_is_valid(text) ? text_regex_find(p->regex, text, 0, NULL, &steps) : REGEX_NO;
+    return found == REGEX_TOO_LONG ? ERROR : answer_of(found == REGEX_YES);
+}
+
+static answer test_text(const gremlin_predicate *p, gremlin_value v) {
+    if (v.type != GREMLIN_STRING || p->values[0].type != GREMLIN_STRING) {
+        return ERROR;
+    }
+    slice text = gremlin_text(v), part = gremlin_text(p->values[0]);
+    switch (p->kind) {
+    case P_STARTING_WITH:
+        return answer_of(slice_starts(text, part));
+    case P_NOT_STARTING_WITH:
+        return answer_of(!slice_starts(text, part));
+    case P_ENDING_WITH:
+        return answer_of(ends(text, part));
+    case P_NOT_ENDING_WITH:
+        return answer_of(!ends(text, part));
+    case P_CONTAINING:
+        return answer_of(text_find(text, part) != SIZE_MAX);
+    case P_NOT_CONTAINING:
+        return answer_of(text_find(text, part) == SIZE_MAX);
+    case P_REGEX:
+        return matches(p, text);
+    default:
+        return negated(matches(p, text));
+    }
+}
+
+static answer test(const gremlin_predicate *p, gremlin_value v) {
+    switch (p->kind) {
+    case P_EQ:
+        return answer_of(gremlin_equal(v, p->values[0]));
+    case P_NEQ:
+        return answer_of(!gremlin_equal(v, p->values[0]));
+    case P_LT:
+    case P_LTE:
+    case P_GT:
+    case P_GTE:
+        return compares(v, p->values[0], p->kind);
+    case P_INSIDE:
+        return both(compares(v, p->values[0], P_GT), compares(v, p->values[1], P_LT));
+    case P_OUTSIDE:
+        return either(compares(v, p->values[0], P_LT), compares(v, p->values[1], P_GT));
+    case P_BETWEEN:
+        return both(compares(v, p->values[0], P_GTE), compares(v, p->values[1], P_LT));
+    case P_WITHIN:
+        return within(p, v);
+    case P_WITHOUT:
+        return negated(within(p, v));
+    case P_AND:
+        return both(test(p->left, v), test(p->right, v));
+    case P_OR:
+        return either(test(p->left, v), test(p->right, v));
+    case P_NOT:
+        return negated(test(p->left, v));
+    default:
+        return test_text(p, v);
+    }
+}
+
+bool gremlin_test(const gremlin_predicate *p, gremlin_value v) {
+    return test(p, v) == YES;
+}

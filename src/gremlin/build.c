@@ -383,7 +383,7 @@ static void add_pair(gremlin_builder *b, const gremlin_pair **pairs, size_t *n, 
 err gremlin_draft_source(gremlin_builder *b, gremlin_draft *d, slice name, const gremlin_value *args, size_t n) {
     gremlin_source *s = &d->source;
     if (slice_eq(name, SLICE_LIT("with")) && (n == 1 || n == 2) && args[0].type == GREMLIN_STRING) {
-        add_pair(b, &s->withs, &s->with_n, args[0], n == 2 ? args[1] : gremlin_boolean(true));
+        add_pair(b, &s->given, &s->given_n, args[0], n == 2 ? args[1] : gremlin_boolean(true));
         return OK;
     }
     if (slice_eq(name, SLICE_LIT("withSideEffect")) && (n == 2 || n == 3) && args[0].type == GREMLIN_STRING) {

@@ -252,7 +252,7 @@ static err add_end(gremlin_builder *b, gremlin_step *last, gremlin_op op, gremli
 
 static err add_with(gremlin_builder *b, gremlin_step *last, const gremlin_value *args, size_t n) {
     gremlin_pair pair = {args[0], n == 2 ? args[1] : gremlin_boolean(true)};
-    last->withs = gremlin__appended(b->arena, last->withs, last->with_n++, &pair, sizeof pair);
+    last->given = gremlin__appended(b->arena, last->given, last->given_n++, &pair, sizeof pair);
     return OK;
 }
 

@@ -125,9 +125,9 @@ static int tokens_of(const gremlin_step *step) {
     if (step->n && step->args[0].type == GREMLIN_BOOLEAN) {
         return step->args[0].b ? TOKENS_ALL : 0;
     }
-    for (size_t i = 0; i < step->with_n; i++) {
-        if (gremlin_is_text(step->withs[i].key, "~tinkerpop.valueMap.tokens")) {
-            return gremlin_is_whole(step->withs[i].value) ? (int)step->withs[i].value.i : TOKENS_ALL;
+    for (size_t i = 0; i < step->given_n; i++) {
+        if (gremlin_is_text(step->given[i].key, "~tinkerpop.valueMap.tokens")) {
+            return gremlin_is_whole(step->given[i].value) ? (int)step->given[i].value.i : TOKENS_ALL;
         }
     }
     return 0;
@@ -492,9 +492,9 @@ status gremlin__step_unfold(gremlin_run *m, flow *f, state *s) {
 }
 
 static bool indexes_as_map(const gremlin_step *step) {
-    for (size_t i = 0; i < step->with_n; i++) {
-        if (gremlin_is_text(step->withs[i].key, "~tinkerpop.index.indexer")) {
-            return gremlin_is_whole(step->withs[i].value) && step->withs[i].value.i == 1;
+    for (size_t i = 0; i < step->given_n; i++) {
+        if (gremlin_is_text(step->given[i].key, "~tinkerpop.index.indexer")) {
+            return gremlin_is_whole(step->given[i].value) && step->given[i].value.i == 1;
         }
     }
     return false;

@@ -201,8 +201,8 @@ struct gremlin_step {
     gremlin_labels labels; /* as() */
     size_t by_n;
     const gremlin_by *bys;
-    size_t with_n;
-    const gremlin_pair *withs;
+    size_t given_n;
+    const gremlin_pair *given;
     size_t option_n;
     const gremlin_option *options;
     size_t setting_n;
@@ -231,8 +231,8 @@ typedef enum gremlin_terminal {
 
 /* g.with…() */
 typedef struct gremlin_source {
-    size_t with_n;
-    const gremlin_pair *withs; /* with(): names and values, such as evaluationTimeout */
+    size_t given_n;
+    const gremlin_pair *given; /* with(): names and values, such as evaluationTimeout */
     gremlin_value sack;        /* withSack(): its first value */
     bool has_sack;
     gremlin_value sack_merge; /* Operator, or null */

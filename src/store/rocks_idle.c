@@ -2,9 +2,12 @@
  * can be reused because the family changes only when a tail is flushed. Changes are counted by the *edition*, which is odd during a change;
  * an iterator shows the family as of its edition. Iterators keep files alive that RocksDB would delete, so none is kept for longer than a
  * second. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "store/rocks_int.h"
 
-enum { AGE_US_MAX = 1000000, STEM_REST = 8 };
+enum { AGE_US_MAX = 1000000, STEM_REST = 8, LEVELS = 7 };
 
 /* ---- stems: the prefixes of RocksDB's filters ---- */
 
@@ -48,11 +51,15 @@ void store__idle_open(rocks *r) {
     pthread_mutex_init(&r->idle.lock, NULL);
     r->idle.read = rocksdb_readoptions_create();
     rocksdb_readoptions_set_prefix_same_as_start(r->idle.read, 1);
+    r->idle.read_unfiltered = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_prefix_same_as_start(r->idle.read_unfiltered, 1);
+    rocksdb_readoptions_set_total_order_seek(r->idle.read_unfiltered, 1);
 }
 
 void store__idle_close(rocks *r) {
     store__idle_drop(r, INT64_MAX);
     rocksdb_readoptions_destroy(r->idle.read);
+    rocksdb_readoptions_destroy(r->idle.read_unfiltered);
     pthread_mutex_destroy(&r->idle.lock);
 }
 
@@ -76,6 +83,25 @@ static bool take_ready(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     return found;
 }
 
+static uint64_t files_at(rocks *r, unsigned level) {
+    char name[64];
+    snprintf(name, sizeof name, "rocksdb.num-files-at-level%u", level);
+    char *text = rocksdb_property_value_cf(r->db, r->families[STORE_TERMS], name);
+    uint64_t files = text ? strtoull(text, NULL, 10) : 0;
+    rocksdb_free(text);
+    return files;
+}
+
+/* Filters choose among sorted sequences: each table of level 0 is one, and each level below. If all tables are merged, a filter can only
+ * confirm what the search finds anyway, at a fifth of its cost. */
+static bool is_merged(rocks *r) {
+    uint64_t sequences = files_at(r, 0);
+    for (unsigned level = 1; level < LEVELS && sequences <= 1; level++) {
+        sequences += files_at(r, level) > 0;
+    }
+    return sequences <= 1;
+}
+
 bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
     if (edition % 2 || edition != store__terms_edition(r)) {
         return false;
@@ -84,7 +110,8 @@ bool store__idle_take(rocks *r, uint64_t edition, idle_iterator *taken_out) {
         return true;
     }
     *taken_out = (idle_iterator){.edition = edition, .made_us = store__now_us()};
-    taken_out->iterator = rocksdb_create_iterator_cf(r->db, r->idle.read, r->families[STORE_TERMS]);
+    const rocksdb_readoptions_t *read = is_merged(r) ? r->idle.read_unfiltered : r->idle.read;
+    taken_out->iterator = rocksdb_create_iterator_cf(r->db, read, r->families[STORE_TERMS]);
     if (store__terms_edition(r) != edition) { /* it may show all or part of the change */
         rocksdb_iter_destroy(taken_out->iterator);
         return false;

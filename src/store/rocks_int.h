@@ -33,7 +33,7 @@ typedef struct idle_iterators {
     size_t n;
     bool watched; /* the reclaimer will look for expired ones within a second */
     idle_iterator list[IDLE_MAX];
-    rocksdb_readoptions_t *read;
+    rocksdb_readoptions_t *read, *read_unfiltered;
     atomic_uint_fast64_t edition;
 } idle_iterators;
 

@@ -238,19 +238,36 @@ typedef struct call {
     const cql_type **types; /* of the arguments */
 } call;
 
+/* The first of a function's parameter types that an argument of no type of its own can be: a constant by its kind, anything else at all. */
+static const cql_type *parameter_for(const cql_function *f, const cql_term *argument, const cql_type *own) {
+    if (f->argument[0] == CQL_CUSTOM) {
+        return own ? own : cql_type_of(CQL_TEXT);
+    }
+    for (size_t i = 0; i < CQL__ARGUMENT_TYPES && f->argument[i] != CQL_CUSTOM; i++) {
+        const cql_type *type = cql_type_of(f->argument[i]);
+        if (!is_constant_kind(argument->kind) || constant_fits(argument->kind, type)) {
+            return type;
+        }
+    }
+    return NULL;
+}
+
 static err find_call(step *s, const cql_term *t, const cql_type *receiver, call *c) {
     op *o = s->op;
+    const cql_type **known = arena_array(o->arena, const cql_type *, t->n + 1);
     c->types = arena_array(o->arena, const cql_type *, t->n + 1);
     for (uint32_t i = 0; i < t->n; i++) {
         TRY(type_of(s, t->items[i], NULL, &c->types[i]));
+        known[i] = is_constant_kind(t->items[i]->kind) ? NULL : c->types[i];
     }
-    TRY(cql_function_find(o, t->keyspace, t->name, c->types, t->n, receiver, &c->function, &c->returns));
+    TRY(cql_function_find(o, t->keyspace, t->name, known, t->n, receiver, &c->function, &c->returns));
     for (uint32_t i = 0; i < t->n; i++) {
-        const cql_type *parameter = cql_function_parameter(c->function, NULL, 0, i);
-        bool constant = is_constant_kind(t->items[i]->kind);
-        if (!c->types[i] || (constant && parameter && constant_fits(t->items[i]->kind, parameter))) {
-            c->types[i] = parameter ? parameter : cql_type_of(CQL_TEXT);
+        const cql_type *parameter = known[i] ? known[i] : parameter_for(c->function, t->items[i], c->types[i]);
+        if (!parameter) { /* a constant that fits none: the error names the signatures */
+            known[i] = c->types[i] ? c->types[i] : cql_type_of(CQL_TEXT);
+            return cql_function_find(o, t->keyspace, t->name, known, t->n, receiver, &c->function, &c->returns);
         }
+        c->types[i] = parameter;
     }
     return OK;
 }

@@ -23,7 +23,7 @@
  *   float, double                 double; a float as the double with the same shortest decimal digits
  *   decimal                       Decimal128 with its scale; a string of more than 34 digits ("-1.5E-7000")
  *   list, set, tuple, vector      array; a set in its order; a null inside a tuple is null
- *   map                           object; keys are what JSON maps of Cassandra have, strings
+ *   map                           object; keys as text, those with inner types as their bytes ("0x…")
  *   user type                     object; null fields are null, fields missing at the end are left out
  *   empty value                   undefined, for all types but texts and blobs
  *

@@ -142,11 +142,7 @@ static void add_array(buf *out, slice key, const cql_type *type, cql_value v) {
 /* A BSON key ends at a zero byte: one inside is written as doc/json.h does, C0 80. */
 static void add_key_text(buf *key, const cql_type *type, cql_value v) {
     buf text = buf_init_counted(key->max, key->budget);
-    if (type->n) {
-        cql_json_write(&text, type, v);
-    } else {
-        cql_value_write_bare(&text, type, v);
-    }
+    cql_value_write_bare(&text, type, v);
     for (size_t i = 0; i < text.n; i++) {
         buf_add_slice(key, text.p[i] ? slice_of(text.p + i, 1) : SLICE_LIT("\xC0\x80"));
     }
@@ -403,12 +399,11 @@ static err read_map(op *o, const cql_type *type, const doc_element *e, cql_value
         if (inner.type == BSON_TYPE_NULL) {
             return fail(o, type, e);
         }
-        if (key_type->n) {
-            TRY(cql_json_read(o, key_type, key, &c.values[c.n]));
-        } else if (key.n == 0 && has_empty(key_type)) {
+        if (key.n == 0 && key_type->kind != CQL_TEXT && key_type->kind != CQL_ASCII) {
             c.values[c.n] = cql_value_of(SLICE_LIT(""));
         } else {
-            TRY(cql_value_of_text(o, key_type, key, &c.values[c.n]));
+            TRY(cql_value_of_text(o, key_type->n ? cql_type_of(CQL_BLOB) : key_type, key, &c.values[c.n]));
+            TRY(cql_value_check(o, key_type, c.values[c.n]));
         }
         TRY(cql_bson_read(o, type->inner[1], &inner, &c.values[c.n + 1]));
     }

@@ -69,7 +69,7 @@ static bool take_date(slice *rest, int64_t *days_out) {
     if (!negative) {
         take_char(rest, '+');
     }
-    if (!take_number(rest, 4, 7, &year) || !take_char(rest, '-') || !take_number(rest, 1, 2, &month) || !take_char(rest, '-') ||
+    if (!take_number(rest, 4, 9, &year) || !take_char(rest, '-') || !take_number(rest, 1, 2, &month) || !take_char(rest, '-') ||
         !take_number(rest, 1, 2, &day)) {
         return false;
     }
@@ -148,8 +148,12 @@ bool cql__read_timestamp(slice text, int64_t *ms_out) {
     if (!take_zone(&rest, &zone) || rest.n) {
         return false;
     }
-    *ms_out = days * CQL__DAY_MS + ns / 1000000 - (int64_t)zone * 60000;
-    return true;
+    int64_t of_day = ns / 1000000 - (int64_t)zone * 60000;
+    if (days < 0) { /* towards zero first: the smallest timestamp lies within the earliest day */
+        days++;
+        of_day -= CQL__DAY_MS;
+    }
+    return !__builtin_mul_overflow(days, (int64_t)CQL__DAY_MS, ms_out) && !__builtin_add_overflow(*ms_out, of_day, ms_out);
 }
 
 bool cql__read_date(slice text, int64_t *days_out) {

@@ -44,11 +44,22 @@ static slice detail(const test_case *c) {
     return slice_of(c->op->detail, c->op->detail_n);
 }
 
-static bool divide(slice text, slice *left_out, slice *right_out) {
-    const char *arrow = memmem(text.p, text.n, " => ", 4);
+/* "left => right"; either may be empty. */
+static void divide(slice text, slice *left_out, slice *right_out) {
+    const char *arrow = memmem(text.p, text.n, "=>", 2);
     *left_out = arrow ? slice_trim(slice_of(text.p, (size_t)(arrow - text.p))) : text;
-    *right_out = arrow ? slice_trim(slice_of(arrow + 4, text.n - (size_t)(arrow + 4 - text.p))) : SLICE_EMPTY;
-    return arrow != NULL;
+    *right_out = arrow ? slice_trim(slice_of(arrow + 2, text.n - (size_t)(arrow + 2 - text.p))) : SLICE_EMPTY;
+}
+
+/* Bytes may be divided by blanks for reading. */
+static slice without_blanks(arena *a, slice text) {
+    char *copy = arena_alloc(a, text.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        copy[n] = text.p[i];
+        n += text.p[i] != ' ';
+    }
+    return slice_of(copy, n);
 }
 
 static slice hex_of(test_case *c, cql_value v) {
@@ -265,7 +276,7 @@ static void value_line(test_case *c, const line *l) {
         if (value_of(c, left, &v) != OK) {
             fault(c, l, "error", detail(c));
         } else {
-            expect(c, l, hex_of(c, v), right);
+            expect(c, l, hex_of(c, v), without_blanks(c->memory, right));
             check_roads(c, l, v);
         }
     } else if (slice_eq(l->key, SLICE_LIT("error"))) {
@@ -274,7 +285,7 @@ static void value_line(test_case *c, const line *l) {
         expect_error(c, l, cql_value_check(c->op, c->type, of_hex(c, left)), right);
     } else if (slice_eq(l->key, SLICE_LIT("reads"))) { /* JSON => bytes, or an error */
         err code = cql_json_read(c->op, c->type, left, &v);
-        expect(c, l, code == OK ? hex_of(c, v) : detail(c), right);
+        expect(c, l, code == OK ? hex_of(c, v) : detail(c), code == OK ? without_blanks(c->memory, right) : right);
     } else {
         if (value_of(c, left, &v) != OK) {
             fault(c, l, "error", detail(c));
@@ -303,13 +314,13 @@ static void function_line(test_case *c, const line *l) {
     divide(l->text, &left, &right);
     cql_receiver receiver = {SLICE_LIT("v"), NULL};
     err code = read_term(c, left, true, &term);
-    code = code != OK ? code : cql_term_type(c->op, &types, term, &receiver.type);
     if (code == OK && slice_eq(l->key, SLICE_LIT("name"))) {
         cql_term_name(&out, term);
         expect(c, l, buf_view(&out), right);
         buf_free(&out);
         return;
     }
+    code = code != OK ? code : cql_term_type(c->op, &types, term, &receiver.type);
     code = code != OK || !receiver.type ? code : cql_term_value(c->op, &run, term, &receiver, &v);
     if (slice_eq(l->key, SLICE_LIT("error"))) {
         expect_error(c, l, code, right);

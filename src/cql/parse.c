@@ -212,6 +212,10 @@ static slice fold(cql__parser *p, slice name) {
     if (i == name.n) {
         return name;
     }
+    if (!arena_fits(p->memory, name.n)) {
+        fail_memory(p);
+        return SLICE_EMPTY;
+    }
     char *folded = arena_alloc_aligned(p->memory, name.n, 1);
     for (i = 0; i < name.n; i++) {
         char c = name.p[i];

@@ -139,10 +139,10 @@ static err visit_items(step *s, const cql_term *t, const cql_receiver *r, cql_va
         return budget_error(o->budget);
     }
     cql_value *values = arena_array(o->arena, cql_value, t->n + 1);
+    bool map = r->type->kind == CQL_MAP;
+    const cql_receiver inner[] = {inner_receiver(o, map ? "key" : "value", r, 0), inner_receiver(o, "value", r, map)};
     for (uint32_t i = 0; i < t->n; i++) {
-        uint32_t which = r->type->kind == CQL_MAP ? i % 2 : 0;
-        cql_receiver inner = inner_receiver(o, r->type->kind == CQL_MAP ? (which ? "value" : "key") : "value", r, which);
-        TRY(visit(s, t->items[i], &inner, &values[i]));
+        TRY(visit(s, t->items[i], &inner[map ? i % 2 : 0], &values[i]));
         if (s->run && cql_value_is_null(values[i])) {
             return op_fail(o, E_BAD_REQUEST,
                            values[i].unset ? "unset value is not supported inside collections"

@@ -288,7 +288,16 @@ static err check_resolved(op *o, const cql_type *type) {
     return OK;
 }
 
-err cql_type_resolve(op *o, const cql_type_source *source, const cql_type *type, const cql_type **type_out) {
+static unsigned depth_of(const cql_type *type) {
+    unsigned deepest = 0;
+    for (uint32_t i = 0; i < type->n; i++) {
+        unsigned depth = depth_of(type->inner[i]);
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest + 1;
+}
+
+static err resolve(op *o, const cql_type_source *source, const cql_type *type, const cql_type **type_out) {
     *type_out = type;
     if (type->kind == CQL_UDT && !type->fields) {
         return resolve_udt(o, source, type, type_out);
@@ -301,11 +310,18 @@ err cql_type_resolve(op *o, const cql_type_source *source, const cql_type *type,
     *t = *type;
     t->inner = inner;
     for (uint32_t i = 0; i < type->n; i++) {
-        TRY(cql_type_resolve(o, source, type->inner[i], &inner[i]));
+        TRY(resolve(o, source, type->inner[i], &inner[i]));
         if (type->frozen || type->kind == CQL_TUPLE || type->kind == CQL_VECTOR) {
             inner[i] = cql_type_freeze(o->arena, inner[i]);
         }
     }
     *type_out = t;
     return check_resolved(o, t);
+}
+
+/* User types are made of user types, so a short text may name a deep type. */
+err cql_type_resolve(op *o, const cql_type_source *source, const cql_type *type, const cql_type **type_out) {
+    TRY(resolve(o, source, type, type_out));
+    return depth_of(*type_out) > CQL_TYPE_DEPTH ? op_fail(o, E_BAD_REQUEST, "Types may be nested %d levels deep at most", CQL_TYPE_DEPTH)
+                                                : OK;
 }

@@ -70,8 +70,8 @@ static cql_type *new_type(class_reader *r, cql_kind kind, const cql_type **inner
 /* The types up to the closing parenthesis; with `fields`, each has its name and a colon before it. */
 static cql_type *read_list(class_reader *r, cql_kind kind, bool fields, unsigned depth) {
     enum { MANY = 256 };
-    const cql_type **inner = arena_array(r->memory, const cql_type *, MANY);
-    slice *names = fields ? arena_array(r->memory, slice, MANY) : NULL;
+    const cql_type *inner[MANY];
+    slice names[MANY];
     uint32_t n = 0;
     while (!r->bad && !take(r, ')')) {
         r->bad |= n == MANY || (n > 0 && !take(r, ',')) || (n == 0 && fields && !take(r, ','));
@@ -83,8 +83,12 @@ static cql_type *read_list(class_reader *r, cql_kind kind, bool fields, unsigned
             inner[n++] = read_class(r, depth + 1);
         }
     }
-    cql_type *t = new_type(r, kind, inner, n);
-    t->fields = names;
+    const cql_type **kept = arena_array(r->memory, const cql_type *, n + 1);
+    memcpy(kept, inner, n * sizeof *kept);
+    cql_type *t = new_type(r, kind, kept, n);
+    if (fields) {
+        t->fields = memcpy(arena_array(r->memory, slice, n + 1), names, n * sizeof *names);
+    }
     return t;
 }
 
@@ -184,7 +188,11 @@ static bool is_balanced(slice text) {
 }
 
 const cql_type *cql_type_by_class(arena *a, slice name) {
+    enum { NAME_MAX_BYTES = 65535 }; /* as long as a [string] of the protocol */
     class_reader r = {.memory = a, .rest = name};
+    if (name.n > NAME_MAX_BYTES) {
+        return NULL;
+    }
     const cql_type *type = read_class(&r, 0);
     if (!r.bad && r.rest.n == 0) {
         return type;

@@ -1,6 +1,7 @@
 /* value_check.c — whether bytes are a value of a type, with the messages of Cassandra's serializers. */
 #include <unistr.h>
 
+#include "cql/big.h"
 #include "cql/value_int.h"
 
 static err check(op *o, const cql_type *type, cql_value v, unsigned depth);
@@ -71,6 +72,13 @@ static err check_time(op *o, cql_value v) {
     return OK;
 }
 
+static err check_big(op *o, const cql_type *type, slice bytes) {
+    if (type->kind == CQL_DECIMAL && bytes.n && bytes.n < 5) {
+        return op_fail(o, E_BAD_REQUEST, "Expected 0 or at least 4 bytes (%zu)", bytes.n);
+    }
+    return bytes.n > CQL__BIG_BYTES_MAX ? op_fail(o, E_BAD_REQUEST, "The number has more than %d digits", CQL_DIGITS_MAX) : OK;
+}
+
 static err check_native(op *o, const cql_type *type, cql_value v) {
     slice bytes = v.bytes;
     TRY(check_size(o, type, bytes));
@@ -79,8 +87,9 @@ static err check_native(op *o, const cql_type *type, cql_value v) {
         return check_ascii(o, bytes);
     case CQL_TEXT:
         return u8_check((const uint8_t *)bytes.p, bytes.n) ? op_fail(o, E_BAD_REQUEST, "String didn't validate.") : OK;
+    case CQL_VARINT:
     case CQL_DECIMAL:
-        return bytes.n && bytes.n < 5 ? op_fail(o, E_BAD_REQUEST, "Expected 0 or at least 4 bytes (%zu)", bytes.n) : OK;
+        return check_big(o, type, bytes);
     case CQL_INET:
         return bytes.n && bytes.n != 4 && bytes.n != 16 ? op_fail(o, E_BAD_REQUEST, "Expected 4 or 16 byte inetaddress; got %zu", bytes.n)
                                                         : OK;

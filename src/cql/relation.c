@@ -103,6 +103,56 @@ err cql__relation_prepare(op *o, const cql_type_source *types, const cql_relatio
     return r->value ? prepare_value(o, types, r, columns, &receiver, r->value, markers) : OK;
 }
 
+/* ---- conditions ---- */
+
+static bool has_field(const cql_type *type, slice name) {
+    for (uint32_t i = 0; type->kind == CQL_UDT && type->fields && i < type->n; i++) {
+        if (slice_eq(type->fields[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static err check_part(op *o, const cql_relation *r, const cql_column *c) {
+    slice type = cql_type_text(o->arena, c->type);
+    bool whole_collection = cql_type_is_collection(c->type) && r->kind == CQL_RELATION_COLUMN;
+    if (r->kind == CQL_RELATION_ELEMENT && c->type->kind != CQL_LIST && c->type->kind != CQL_MAP) {
+        return op_fail(o, E_BAD_REQUEST, "Invalid element access syntax for %s column %.*s",
+                       c->type->kind == CQL_SET ? "set" : "non-collection", slice_shown(c->name), c->name.p);
+    }
+    if (r->kind == CQL_RELATION_FIELD && !has_field(c->type, r->field)) {
+        return op_fail(o, E_BAD_REQUEST, "Unknown field %.*s for column %.*s of type %.*s", slice_shown(r->field), r->field.p,
+                       slice_shown(c->name), c->name.p, slice_shown(type), type.p);
+    }
+    if (r->op == CQL_CONTAINS_KEY ? c->type->kind != CQL_MAP : r->op == CQL_CONTAINS && !cql_type_is_collection(c->type)) {
+        return op_fail(o, E_BAD_REQUEST, "Cannot use %s on column %.*s of type %.*s", cql_operator_text(r->op), slice_shown(c->name),
+                       c->name.p, slice_shown(type), type.p);
+    }
+    if (cql__is_slice(r->op) && !whole_collection && cql_type_has_duration(c->type)) {
+        return op_fail(o, E_BAD_REQUEST, "Slice conditions are not supported on durations");
+    }
+    return OK;
+}
+
+err cql_condition_prepare(op *o, const cql_type_source *types, const cql_table *table, const cql_relation *r, cql_receiver *markers,
+                          const cql_column **column_out) {
+    const cql_column *c = cql_table_column(table, r->columns[0]);
+    *column_out = c;
+    if (!c) {
+        return op_fail(o, E_BAD_REQUEST, "Undefined column name %.*s in table %.*s.%.*s", slice_shown(r->columns[0]), r->columns[0].p,
+                       slice_shown(table->keyspace), table->keyspace.p, slice_shown(table->name), table->name.p);
+    }
+    if (c->kind == CQL_COLUMN_PARTITION || c->kind == CQL_COLUMN_CLUSTERING) {
+        return op_fail(o, E_BAD_REQUEST, "PRIMARY KEY column '%.*s' cannot have IF conditions", slice_shown(c->name), c->name.p);
+    }
+    if (c->type->kind == CQL_COUNTER) {
+        return op_fail(o, E_BAD_REQUEST, "Conditional updates are not supported on counter tables");
+    }
+    TRY(check_part(o, r, c));
+    return cql__relation_prepare(o, types, r, &c, markers);
+}
+
 /* ---- values ---- */
 
 static err check_value(op *o, const cql_column *c, cql_value v) {

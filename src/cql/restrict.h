@@ -105,6 +105,13 @@ MUST_CHECK err cql_restrict_ranges(op *o, const cql_run *run, const cql_restrict
 MUST_CHECK err cql_restrict_tokens(op *o, const cql_run *run, const cql_restrictions *r, int64_t *first_out, int64_t *last_out,
                                    bool *any_out);
 
+/* ---- conditions ---- */
+
+/* Checks one condition of IF against the table, and records the receivers of its bind markers (NULL: does not). E_BAD_REQUEST: no such
+ * column, a column of the primary key, an element of what is no collection, a field that the user type lacks, a slice of durations. */
+MUST_CHECK err cql_condition_prepare(op *o, const cql_type_source *types, const cql_table *table, const cql_relation *condition,
+                                     cql_receiver *markers, const cql_column **column_out);
+
 /* Whether a column's value passes a relation: =, <, IN, CONTAINS, CONTAINS KEY, LIKE, c[k] = v, != (in conditions). Null passes nothing but
  * = null and != v in conditions of IF, for which `condition` is set. */
 MUST_CHECK err cql_relation_holds(op *o, const cql_run *run, const cql_relation *relation, const cql_column *column, cql_value v,

@@ -450,6 +450,29 @@ static err show_restrictions(test_case *c, const cql_restrictions *r, buf *out) 
     return OK;
 }
 
+/* if: CONDITION => yes or no for a row whose columns are what `row` says; or the error. */
+static void condition_line(test_case *c, const line *l) {
+    slice condition, wanted;
+    const cql_statement *s;
+    const cql_column *column;
+    cql_run run = {.types = &types};
+    bool holds = false;
+    divide(l->text, &condition, &wanted);
+    read_table(c);
+    const char *bar = memchr(condition.p, '|', condition.n);
+    slice value = bar ? slice_trim(slice_of(condition.p, (size_t)(bar - condition.p))) : SLICE_LIT("null");
+    condition = bar ? slice_trim(slice_skip(condition, (size_t)(bar - condition.p) + 1)) : condition;
+    err code = cql_parse(c->op, arena_printf(c->memory, "UPDATE t SET v = 1 WHERE a = 1 IF %.*s", (int)condition.n, condition.p), &s);
+    code = code != OK ? code : cql_condition_prepare(c->op, &types, &c->table, &s->update.ifs.conditions[0], NULL, &column);
+    if (code == OK) {
+        cql_value v;
+        c->type = column->type;
+        assert_int_equal(value_of(c, value, &v), OK);
+        code = cql_relation_holds(c->op, &run, &s->update.ifs.conditions[0], column, v, true, &holds);
+    }
+    expect(c, l, code != OK ? detail(c) : holds ? SLICE_LIT("yes") : SLICE_LIT("no"), wanted);
+}
+
 static err restrict_input(test_case *c, const line *l, slice clause, cql_restrictions *r) {
     const cql_statement *s;
     bool update = slice_starts(l->key, SLICE_LIT("update")), delete = slice_starts(l->key, SLICE_LIT("delete"));
@@ -475,6 +498,10 @@ static void restrict_line(test_case *c, const line *l) {
     slice clause, wanted;
     cql_restrictions r;
     buf out = buf_init(BUF_NO_LIMIT);
+    if (slice_eq(l->key, SLICE_LIT("if"))) {
+        condition_line(c, l);
+        return;
+    }
     divide(l->text, &clause, &wanted);
     read_table(c);
     err code = restrict_input(c, l, clause, &r);

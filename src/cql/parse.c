@@ -2,6 +2,7 @@
 #include "cql/parse.h"
 
 #include <stdio.h>
+#include <unistr.h>
 
 #include "cql/parse_int.h"
 
@@ -11,8 +12,13 @@
 static void add_snippet(cql__parser *p, buf *out) {
     const char *from = p->passed > CQL__RECENT ? p->recent[p->passed % CQL__RECENT] : p->text.p;
     const char *end = p->text.p + p->text.n, *after = p->now.text.p + p->now.text.n;
+    enum { BEFORE = 300 };
     if (p->now.text.n == 0) {
         return;
+    }
+    if (p->now.text.p - from > BEFORE) {
+        for (from = p->now.text.p - BEFORE; (*from & 0xC0) == 0x80; from++) { /* not inside a character */
+        }
     }
     buf_addf(out, " (%s", from > p->text.p ? "..." : "");
     buf_add(out, from, (size_t)(p->now.text.p - from));
@@ -347,6 +353,9 @@ err cql_parse(op *o, slice text, const cql_statement **statement_out) {
     *statement_out = s;
     if (text.n > LIMIT_CQL_BYTES) {
         return op_fail(o, E_BAD_QUERY, "The statement is longer than %d bytes", LIMIT_CQL_BYTES);
+    }
+    if (text.n && u8_check((const uint8_t *)text.p, text.n)) {
+        return op_fail(o, E_BAD_QUERY, "The statement is not valid UTF-8");
     }
     cql_lexer_init(&p.lexer, text);
     p.now = cql_lexer_next(&p.lexer);

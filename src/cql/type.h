@@ -61,7 +61,7 @@ struct cql_type {
 
 enum {
     CQL_TYPE_DEPTH = 16,       /* levels of nesting */
-    CQL_TYPE_INNER_MAX = 8192, /* elements of a tuple, fields of a user type; Cassandra's limit is 32768 */
+    CQL_TYPE_INNER_MAX = 1024, /* elements of a tuple, fields of a user type; Cassandra's limit is 32768 */
     CQL_VECTOR_MAX = 8192,     /* dimension */
 };
 

@@ -87,7 +87,7 @@ static void endless_tokens_are_refused(void **state) {
     buf text = buf_init(BUF_NO_LIMIT);
     (void)state;
     buf_add_lit(&text, "SELECT ");
-    repeat(&text, "a", LIMIT_CQL_BYTES);
+    repeat(&text, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", LIMIT_CQL_BYTES / 64);
     assert_int_equal(parse(NULL, buf_view(&text), message), E_BAD_QUERY);
     text.n = LIMIT_CQL_BYTES;
     assert_int_equal(parse(NULL, buf_view(&text), message), E_BAD_QUERY); /* a name of 16 MB, and no FROM */
@@ -95,10 +95,35 @@ static void endless_tokens_are_refused(void **state) {
     buf_free(&text);
 }
 
+static void texts_must_be_utf8(void **state) {
+    char message[200];
+    (void)state;
+    assert_int_equal(parse(NULL, SLICE_LIT("SELECT * FROM t WHERE a = '\xFF'"), message), E_BAD_QUERY);
+    assert_string_equal(message, "The statement is not valid UTF-8");
+}
+
+/* The message shows the end of a long text before the wrong token, cut between characters. */
+static void long_texts_are_cut_in_messages(void **state) {
+    char message[200];
+    buf text = buf_init(BUF_NO_LIMIT);
+    (void)state;
+    buf_add_lit(&text, "SELECT a FROM t WHERE b = '");
+    repeat(&text, "\u00E9", 100000);
+    buf_add_lit(&text, "' nonsense");
+    assert_int_equal(parse(NULL, buf_view(&text), message), E_BAD_QUERY);
+    assert_non_null(strstr(message, "missing EOF at 'nonsense' (...\u00E9"));
+    buf_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nesting_is_bounded), cmocka_unit_test(chains_are_bounded),         cmocka_unit_test(markers_are_bounded),
-        cmocka_unit_test(memory_is_counted),  cmocka_unit_test(endless_tokens_are_refused),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(chains_are_bounded),
+        cmocka_unit_test(markers_are_bounded),
+        cmocka_unit_test(memory_is_counted),
+        cmocka_unit_test(endless_tokens_are_refused),
+        cmocka_unit_test(texts_must_be_utf8),
+        cmocka_unit_test(long_texts_are_cut_in_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include "throughput/charge.h"
 
-/* Tenant numbers outside those of containers, which use their own numbers. */
+/* Tenant numbers beyond the range of container numbers. */
 static const uint64_t tenant_none = (uint64_t)1 << 63, tenant_databases = (uint64_t)1 << 62;
 
 void call_init(call *c, const call_core *core, net_client *client, op *o, container *container, call_step done) {

@@ -349,7 +349,7 @@ call_transaction *call_transaction_begin(const call_core *core, net_loop *loop);
 void call_transaction_end(call_transaction *t);
 
 typedef struct call_within {
-    call call; /* its container is the one to read or write; for a commit the one whose mark is wanted, or NULL */
+    call call; /* its container is the one to read or write; for a commit the one whose mark the caller wants, or NULL */
     call_transaction *transaction;
 
     item_key key;     /* read: of the item; rows: of the partition */
@@ -375,6 +375,6 @@ void call_within_give(call_within *w);
 
 /* ---- resources ---- */
 
-/* The call completes, with the change's code, when the change that is submitted next (account_create_database, …) was decided. Sets the
- * change's account, operation, `done` and `context`. */
+/* Prepares the call for the change that is submitted next (account_create_database, …): the call completes when the change was decided,
+ * with its code. Sets the change's account, operation, `done` and `context`. */
 void call_await_change(call *c, account_change *change);

@@ -8,7 +8,8 @@
 
 enum { SLOTS = 4096, GIVEN_UP = 3, NEXT_TRY = GIVEN_UP + 15 };
 
-static _Atomic uint8_t slots[SLOTS]; /* below GIVEN_UP: how often it gave up in a row; from there on: requests since then, too */
+/* Below GIVEN_UP: the number of tries that gave up in a row. From GIVEN_UP on it also counts the requests since the last try. */
+static _Atomic uint8_t slots[SLOTS];
 
 static _Atomic uint8_t *slot_of(uint64_t container, slice text) {
     return &slots[hash_bytes(text, container) % SLOTS];

@@ -9,8 +9,8 @@ typedef struct mql__accumulator_row mql__accumulator_row;
 struct mql_accumulator {
     const mql__accumulator_row *row;
     const mql_expression *input; /* what is added; NULL: nothing ($count) */
-    const mql_expression *n;     /* $firstN and its kin; NULL: 1 */
-    mql_sort sort;               /* $top and its kin */
+    const mql_expression *n;     /* of $firstN, $lastN, $minN, …; NULL: 1 */
+    mql_sort sort;               /* of $top, $bottom, $topN and $bottomN */
     const double *percentiles;
     size_t percentiles_n;
 };
@@ -18,7 +18,7 @@ struct mql_accumulator {
 struct mql__accumulator_row {
     const char *name; /* with its $ */
     bool service;     /* Azure's service has it */
-    bool expression;  /* its arguments as an expression are a list of operands */
+    bool expression;  /* it is also an expression, whose arguments are a list of operands */
     int variant;
     err (*parse)(mql_scope *s, mql_accumulator *a, mql_value argument); /* NULL: one expression */
     err (*add)(mql_run *r, mql_tally *t, mql_value v);
@@ -43,7 +43,7 @@ const mql__accumulator_row *mql__accumulator_find(slice name); /* NULL: none */
 /* A sum of numbers of any type: integers exactly, doubles with compensation for rounding, decimals. */
 typedef struct mql__total {
     __int128 integers;
-    double doubles, lost; /* the sum, and what rounding took from it */
+    double doubles, lost; /* the sum, and its rounding error */
     bson_decimal128_t decimals;
     bson_type_t type; /* the widest so far */
 } mql__total;
@@ -51,7 +51,7 @@ typedef struct mql__total {
 /* A value that is kept beyond its document, counted by the budget. */
 typedef struct mql__kept {
     mql_value value, key; /* key: a sort key, or missing */
-    uint64_t order;       /* in which it came */
+    uint64_t order;       /* its position among the values added */
 } mql__kept;
 
 struct mql_tally {
@@ -59,7 +59,7 @@ struct mql_tally {
     budget *budget;
     uint64_t count;
     mql__total total;
-    double mean, squares; /* of the deviations from the mean */
+    double mean, squares; /* squares: sum of squared deviations from the mean */
     int64_t limit;        /* how many values are kept at most; 0: not known yet */
     mql__kept *kept;
     size_t kept_n, kept_room, sorted_n;
@@ -73,13 +73,13 @@ void mql__total_merge(mql__total *t, const mql__total *from);
 mql_value mql__total_value(arena *a, const mql__total *t);
 
 MUST_CHECK err mql__keep_value(mql_tally *t, mql_value value, mql_value key); /* appends it */
-MUST_CHECK err mql__keep_only(mql_tally *t, mql_value value);                 /* in place of what was kept */
-void mql__drop_kept(mql_tally *t, size_t position);                           /* frees it; the place is the caller's to fill */
+MUST_CHECK err mql__keep_only(mql_tally *t, mql_value value);                 /* replaces all kept values */
+void mql__drop_kept(mql_tally *t, size_t position);                           /* frees the value; the caller fills its place */
 MUST_CHECK err mql__list_kept(mql_run *r, const mql__kept *kept, size_t n, mql_value *value_out); /* the values as an array */
 
-/* Adds operands and takes the value: accumulators as expressions. */
+/* Evaluates an accumulator as an expression: adds the operands and returns the value. */
 MUST_CHECK err mql__accumulate(mql_run *r, const mql_accumulator *a, const mql_value *operands, size_t n, int64_t limit,
                                mql_value *value_out);
 
-/* The `n` of $firstN and its kin. */
+/* Evaluates the `n` of $firstN, $lastN, $minN, …. */
 MUST_CHECK err mql__take_n(op *o, arena *a, mql_value v, int64_t *n_out);

@@ -12,7 +12,7 @@ static err save_kept(mql_run *r, const mql_tally *t, mql__maker *m) {
     return OK;
 }
 
-/* Adds them again, one after the other. */
+/* Adds the values of a saved state, one after the other. */
 static err load_kept(mql_run *r, mql_tally *t, mql_value state) {
     doc_walk w;
     doc_element e;
@@ -149,7 +149,7 @@ static err add_to_set(mql_run *r, mql_tally *t, mql_value v) {
     return t->kept_n >= 2 * t->sorted_n + UNSORTED_AT_LEAST ? make_unique(r, t) : OK;
 }
 
-/* A copy is sorted: the tally is not changed by asking it. */
+/* Sorts a copy, so that reading the value does not change the tally. */
 static err set_value(mql_run *r, const mql_tally *t, mql_value *value_out) {
     size_t n = 0;
     TRY(mql_pay(r, t->kept_n * 32));

@@ -40,7 +40,7 @@ void mql__total_merge(mql__total *t, const mql__total *from) {
     t->decimals = mql_decimal_add(&t->decimals, &from->decimals);
 }
 
-/* The integers as two doubles, of which the second is what the first has lost. */
+/* The sum as a double. The integers are added as two doubles: the nearest one, and what it lacks. */
 static double total_double(const mql__total *t) {
     mql__total all = *t;
     double high = (double)t->integers;
@@ -51,7 +51,7 @@ static double total_double(const mql__total *t) {
     return isfinite(all.doubles) ? all.doubles + all.lost : all.doubles;
 }
 
-/* In two parts of at most 18 digits each, and a rest. */
+/* Converts the 128-bit sum in parts of at most 18 digits. */
 static bson_decimal128_t integers_decimal(const mql__total *t) {
     const int64_t part = INT64_C(1000000000000000000);
     bson_decimal128_t scale = mql_decimal_of_int64(part), low = mql_decimal_of_int64((int64_t)(t->integers % part));

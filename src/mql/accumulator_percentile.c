@@ -1,5 +1,5 @@
-/* accumulator_percentile.c — $percentile and $median: the smallest number that at least that share of the numbers does not exceed. MongoDB
- * approximates it; here it is exact, at 8 bytes a number. */
+/* accumulator_percentile.c — $percentile and $median. The percentile p is the smallest of the numbers such that at least the share p of
+ * them is not larger. MongoDB approximates it; here it is exact, at 8 bytes a number. */
 #include <math.h>
 #include <stdlib.h>
 

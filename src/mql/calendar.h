@@ -20,7 +20,7 @@ typedef struct mql_parts {
 
 typedef struct mql_iso_parts {
     int64_t year;      /* of the week */
-    int week, weekday; /* from 1; Monday is 1 */
+    int week, weekday; /* week from 1; Monday is weekday 1 */
 } mql_iso_parts;
 
 mql_parts mql_calendar_split(int64_t local_ms);
@@ -28,7 +28,7 @@ mql_parts mql_calendar_split(int64_t local_ms);
 bool mql_calendar_join(const mql_parts *p, int64_t *local_ms_out);
 
 mql_iso_parts mql_calendar_iso(int64_t local_ms);
-/* Likewise: week 0 is the last of the year before. The time of day is that of `p`. */
+/* The same from an ISO year, week and weekday: week 0 is the last of the year before. The time of day is that of `p`. */
 bool mql_calendar_join_iso(int64_t year, int64_t week, int64_t weekday, const mql_parts *p, int64_t *local_ms_out);
 
 int mql_calendar_weekday(int64_t local_ms); /* 1: Sunday */
@@ -54,7 +54,7 @@ typedef enum mql_unit {
 } mql_unit;
 
 bool mql_unit_find(slice name, mql_unit *unit_out); /* "year", "month", … */
-int64_t mql_unit_ms(mql_unit unit);                 /* of units of fixed length, up to weeks; otherwise 0 */
+int64_t mql_unit_ms(mql_unit unit);                 /* 0 for months and longer units, which vary */
 
 /* "monday", "Mon", … in any case. 1: Monday, as ISO counts. */
 bool mql_weekday_find(slice name, int *weekday_out);

@@ -132,7 +132,7 @@ static err set_options(op *o, UCollator *collator, slice document) {
 
 /* ---- locales ---- */
 
-/* ICU opens any locale, by falling back to a parent; MongoDB wants one that has rules of its own, or is listed. */
+/* ICU opens any locale, by falling back to a parent; MongoDB accepts only locales that have rules of their own or are in its list. */
 static bool is_known(const char *locale) {
     char base[LOCALE_BYTES_MAX + 1];
     UErrorCode status = U_ZERO_ERROR;

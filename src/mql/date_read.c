@@ -436,7 +436,7 @@ static bool join(reader *r, int64_t *local_out) {
     return mql_calendar_join(&p, local_out);
 }
 
-/* A time that was not given is midnight; one given in part is incomplete. */
+/* A date without a time means midnight; a time with missing parts is an error. */
 static bool complete_time(reader *r) {
     if (r->hour == UNSET && r->minute == UNSET && r->second == UNSET) {
         r->hour = r->minute = r->second = 0;

@@ -7,7 +7,7 @@
 
 #define MQL_DATE_ISO SLICE_LIT("%Y-%m-%dT%H:%M:%S.%LZ")
 
-/* Whether each % is followed by a letter that is known; otherwise what is wrong: 18535 (a % at the end) or 18536 (the letter). */
+/* Checks that a known letter follows each %. Otherwise returns MongoDB's code: 18535 (a % at the end) or 18536 (an unknown letter). */
 int mql_date_check_format(slice format, bool for_reading, char *letter_out);
 
 /* False: the year is not between 0 and 9999. */
@@ -15,7 +15,7 @@ bool mql_date_write(buf *out, slice format, int64_t ms, mql_zone_ref zone);
 
 typedef struct mql_date_read {
     int64_t ms;         /* UTC */
-    const char *reason; /* why it is no date */
+    const char *reason; /* why the text is not a date */
     size_t at;          /* where in the text */
 } mql_date_read;
 

@@ -21,7 +21,7 @@ int mql_date_check_format(slice format, bool for_reading, char *letter_out) {
     return 0;
 }
 
-/* What the letters need. */
+/* The parts of a date that the format's letters print. */
 typedef struct moment {
     mql_parts p;
     int64_t local;

@@ -29,7 +29,7 @@ bson_decimal128_t mql_decimal_of_int64(int64_t number) {
     return out(bid128_from_int64(number));
 }
 
-/* 1 with the exponent; what bid128_quantize takes the exponent of. */
+/* The number 1 × 10^exponent: bid128_quantize takes its target exponent from such a number. */
 static BID_UINT128 unit(int exponent) {
     BID_UINT128 bid;
     bid.w[0] = 1;

@@ -1,7 +1,7 @@
 /* decimal.h — IEEE 754 decimal128 arithmetic on BSON's Decimal128, by Intel's decimal floating-point library.
  *
  * BSON stores a Decimal128 in that library's own encoding (BID), so NaN, infinities, -0 and exponents pass through unchanged. Results are
- * rounded half to even, to 34 digits. Nothing fails: what has no result is NaN. Any thread. */
+ * rounded half to even, to 34 digits. No function fails: a result that does not exist is NaN. Any thread. */
 #pragma once
 
 #include <bson/bson.h>

@@ -94,11 +94,11 @@ static err check_arity(op *o, const mql__operator *row, size_t n) {
                     row->most, n);
 }
 
-/* The phrasings, in pieces around the operator's name and the argument's. */
+/* MongoDB's phrasings of an error, in pieces around the names of operator and argument. */
 typedef struct phrases {
     const char *no_object;  /* after the name; the type follows if it ends with a blank */
     const char *unknown[2]; /* before the name, and between it and the argument */
-    const char *missing[3]; /* before the first, between, and after the second of: name, argument; or argument, name */
+    const char *missing[3]; /* the text before, between and after two names: operator and argument, or argument and operator */
     bool argument_first;
 } phrases;
 

@@ -12,7 +12,7 @@ typedef struct mql_expression mql_expression;
 typedef struct mql_scope {
     op *op;                            /* error messages; the tree lives in its arena */
     bool service;                      /* refuse what Azure's service refuses */
-    const mql_collation *collation;    /* of filters; NULL: strings compare by bytes */
+    const mql_collation *collation;    /* for comparisons in filters; NULL: by bytes */
     const struct mql_text_index *text; /* what $text searches (match.h); NULL: it is refused */
     size_t slots;                      /* number of variable slots needed so far; mql_run.variables must have as many */
     const struct mql_name *names;      /* innermost first; private to mql/ */

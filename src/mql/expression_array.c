@@ -221,7 +221,7 @@ static err reverse(const mql__call *c, mql_value *value_out) {
 
 /* ---- $range ---- */
 
-enum { RANGE_BYTES_MAX = 16 * 1024 * 1024, RANGE_ELEMENT_BYTES = 7 }; /* at least: type, a digit, its end, an int32 */
+enum { RANGE_BYTES_MAX = 16 * 1024 * 1024, RANGE_ELEMENT_BYTES = 7 }; /* the shortest element: type, one-digit name, zero byte, int32 */
 
 static err range_argument(const mql__call *c, size_t which, int code, const char *name, int32_t *integer_out) {
     mql_value v = c->args[which];

@@ -3,7 +3,7 @@
 
 /* ---- comparisons ---- */
 
-enum { LESS = 1, EQUAL = 2, GREATER = 4 }; /* what is true, as a set of outcomes */
+enum { LESS = 1, EQUAL = 2, GREATER = 4 }; /* the outcomes of a comparison for which the operator is true, as a set */
 
 static err compare(const mql__call *c, mql_value *value_out) {
     TRY(mql_pay(c->run, mql__reading(c->args[0])));
@@ -22,7 +22,7 @@ static err three_way(const mql__call *c, mql_value *value_out) {
 
 /* ---- booleans ---- */
 
-/* $and and $or: `variant` is the value that decides. */
+/* $and and $or: `variant` is the value of an operand that ends the evaluation. */
 static err decide(const mql__call *c, mql_value *value_out) {
     bool decisive = c->e->operator->variant;
     for (size_t i = 0; i < c->n; i++) {

@@ -1,4 +1,5 @@
-/* expression_convert.c — types and conversions. A conversion that fails does so with 241, ConversionFailure, or gives what `onError` says.
+/* expression_convert.c — types and conversions. A failed conversion returns the value of `onError`, or else fails with 241
+ * (ConversionFailure).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +59,7 @@ static bool date_as_text(arena *a, int64_t ms, slice *text_out) {
     return ok;
 }
 
-/* False: it has no text. */
+/* False: values of this type cannot be converted to a string. */
 static bool text_of(arena *a, mql_value v, slice *text_out) {
     int64_t integer;
     switch (v.type) {

@@ -74,7 +74,7 @@ enum { ADD_DATE, ADD_UNIT, ADD_AMOUNT, ADD_ZONE };
 static const mql__named add_arguments = {
     MQL__SUPPORTS, 5166400, 5166401, {{"startDate", 5166402}, {"unit", 5166402}, {"amount", 5166402}, {"timezone", 0}}};
 
-/* With texts of its own. */
+/* $dateAdd and $dateSubtract have error texts of their own. */
 static err parse_add(mql_scope *s, mql_expression *node, mql_value argument) {
     const char *name = node->operator->name;
     if (argument.type != BSON_TYPE_DOCUMENT) {
@@ -143,7 +143,7 @@ static int64_t unit_number(int64_t local, mql_unit unit, int week_start) {
 static int64_t difference(int64_t from, int64_t to, mql_unit unit, mql_zone_ref zone, int week_start) {
     int64_t local_from = mql_zone_local(zone, from), local_to = mql_zone_local(zone, to);
     int64_t crossed = unit_number(local_to, unit, week_start) - unit_number(local_from, unit, week_start);
-    if (unit < MQL_DAY) { /* not the hours that the clock was set by */
+    if (unit < MQL_DAY) { /* short units count elapsed time, whatever the clock was set by */
         int64_t set_ms = ((int64_t)mql_zone_offset(zone, from) - mql_zone_offset(zone, to)) * 1000;
         crossed += set_ms / mql_unit_ms(unit);
     }

@@ -18,7 +18,7 @@ static void feed_class(EVP_MD_CTX *md5, int class) {
     feed(md5, bytes, sizeof bytes);
 }
 
-/* Saturates; NaN is 0. */
+/* Out of range: the nearest int64. NaN is 0. */
 static int64_t truncated(mql_value v) {
     int64_t integer = 0;
     double d = mql_as_double(v);

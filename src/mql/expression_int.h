@@ -13,7 +13,7 @@ typedef enum mql__kind { MQL__CONSTANT, MQL__PATH, MQL__ARRAY, MQL__OBJECT, MQL_
 /* Where a path begins. */
 typedef enum mql__source {
     MQL__ROOT,
-    MQL__SLOT, /* a variable of the user's */
+    MQL__SLOT, /* a variable that $let, $map, … or the command defined */
     MQL__NOW,
     MQL__CLUSTER_TIME,
     MQL__USER_ROLES
@@ -32,13 +32,13 @@ struct mql_expression {
     const mql_expression **args;   /* arguments, elements, or members; NULL: an optional argument that was left out */
     size_t n;
     size_t slot;          /* MQL__SLOT: the variable. Operators that bind variables: the first of them */
-    const void *prepared; /* what an operator made of its arguments while it was parsed */
+    const void *prepared; /* computed by the operator from constant arguments, at parsing */
 };
 
 typedef struct mql_name {
     slice name;
     size_t slot;
-    size_t visible; /* number of names in scope, with this one */
+    size_t visible; /* number of names in scope, including this one */
     const struct mql_name *next;
 } mql_name;
 
@@ -56,7 +56,7 @@ typedef struct mql__call {
 
 typedef err (*mql__function)(const mql__call *c, mql_value *value_out);
 
-/* How an operator's named arguments are refused: MongoDB has several phrasings. */
+/* MongoDB phrases errors about named arguments differently for each operator. These are the phrasings: */
 typedef enum mql__phrasing {
     MQL__SUPPORTS,  /* $x only supports an object as its argument. Unrecognized argument to $x: f. Missing 'f' parameter to $x */
     MQL__PARAMETER, /* the same, with: Unrecognized parameter to $x: f */
@@ -75,7 +75,7 @@ typedef struct mql__named {
     int no_object, unknown; /* codes */
     struct {
         const char *name;
-        int missing; /* the code if it is left out; 0: optional */
+        int missing; /* error code if the argument is missing; 0: it is optional */
     } arguments[MQL__NAMED_MAX];
 } mql__named;
 
@@ -121,13 +121,13 @@ const mql__operator *mql__operator_at(size_t position);
 
 /* ---- parsing ---- */
 
-/* One argument as a list: an array's elements, or the one value. */
+/* Parses an argument that may be an array of expressions, or one expression. */
 MUST_CHECK err mql__parse_list(mql_scope *s, mql_expression *node, mql_value argument);
 MUST_CHECK err mql__parse_named(mql_scope *s, mql_expression *node, const mql__named *named, mql_value argument);
 /* Collects named arguments without parsing them, into values in the order of the list; missing: left out. */
 MUST_CHECK err mql__take_named(mql_scope *s, const char *name, const mql__named *named, mql_value argument,
                                mql_value values[MQL__NAMED_MAX]);
-/* A user's variable for what is parsed until the scope's names are restored (mql_scope.names). */
+/* Declares a variable. It is visible until the caller restores the scope's names (mql_scope.names). */
 MUST_CHECK err mql__bind(mql_scope *s, slice name, size_t *slot_out);
 MUST_CHECK err mql__check_variable_name(op *o, slice name);
 MUST_CHECK err mql__check_field_name(op *o, slice name);
@@ -143,7 +143,7 @@ static inline const char *mql__name(const mql__call *c) {
 /* Evaluates an argument of a lazy operator; missing if it was left out. */
 MUST_CHECK err mql__argument(const mql__call *c, size_t position, mql_value *value_out);
 
-/* OK, or the error for a result that has no room: MongoDB's for more than 16 MB, or the budget's. */
+/* OK, or why the result is too large: MongoDB's error for more than 16 MB, or the budget's. */
 MUST_CHECK err mql__check_room(mql_run *r, size_t bytes);
 MUST_CHECK err mql__text_result(const mql__call *c, slice text, mql_value *value_out);
 MUST_CHECK err mql__integer_result(const mql__call *c, int64_t number, mql_value *value_out); /* int32 if it fits, otherwise int64 */
@@ -182,10 +182,10 @@ static inline bool mql__as_int32(mql_value v, int32_t *integer_out) {
     return fits;
 }
 
-/* The start and end that $indexOfArray and its kin take as arguments 2 and 3, at most `length`. */
+/* Arguments 2 and 3 of $indexOfArray, $indexOfBytes and $indexOfCP: start and end, at most `length`. */
 MUST_CHECK err mql__bounds(const mql__call *c, size_t length, size_t *from_out, size_t *to_out);
 
-/* A value and where it was, for sorting. */
+/* A value and its original position, for stable sorting. */
 typedef struct mql__ranked {
     mql_value value;
     size_t at;
@@ -208,7 +208,7 @@ size_t mql__members(mql_value document, mql__member *members);
 /* The operands of an operator that is also an accumulator: its arguments, or the elements if its one argument is an array. */
 MUST_CHECK err mql__operands(const mql__call *c, mql_value **operands_out, size_t *n_out);
 
-/* A value as text, as string operators see it: null, undefined and missing are "", dates are in ISO 8601. 16007 for what has no text. */
+/* A value as text, as string operators see it: null, undefined and missing are "", dates are in ISO 8601. 16007 for other types. */
 MUST_CHECK err mql__coerce_text(const mql__call *c, mql_value v, slice *text_out);
 
 /* Bytes of the UTF-8 character at `at`, never beyond the end. */

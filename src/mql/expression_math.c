@@ -1,5 +1,5 @@
-/* expression_math.c — functions of one number: one function for doubles, one for decimals, and where they are defined. Integers are
- * computed as doubles, except by $abs, $ceil and $floor. */
+/* expression_math.c — functions of one number: for each a function for doubles, one for decimals, and the range where they are defined.
+ * Integers are computed as doubles, except by $abs, $ceil and $floor. */
 #include <float.h>
 #include <math.h>
 
@@ -35,7 +35,7 @@ static bson_decimal128_t decimal_to_degrees(const bson_decimal128_t *x) {
 typedef struct math {
     double (*doubles)(double);
     bson_decimal128_t (*decimals)(const bson_decimal128_t *);
-    int code; /* if the argument is outside of [low, high]; 0: defined everywhere */
+    int code; /* error code if the argument is outside of [low, high]; 0: defined everywhere */
     double low, high;
     const char *message; /* NULL: "cannot apply …" with the bounds */
 } math;
@@ -84,7 +84,7 @@ static err check_number(const mql__call *c) {
                : mql__fail(c, 28765, "%s only supports numeric types, not %s", mql__name(c), mql_type_name(c->args[0].type));
 }
 
-/* Decimals have larger and smaller numbers than doubles, whose nearest double is 0 or infinite. */
+/* Decimals reach beyond the range of doubles, so the nearest double may be 0 or infinite. */
 static bool within(const math *f, mql_value v) {
     double d = mql_as_double(v);
     if (v.type == BSON_TYPE_DECIMAL128) {

@@ -16,7 +16,7 @@ static int by_place(const void *x, const void *y) {
     return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Sorted by name and then by place; each name once after it. */
+/* Merges neighbours with the same name: the last value, in the first one's place. */
 static size_t unite(mql__member *members, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -290,7 +290,7 @@ static err binary_size(const mql__call *c, mql_value *value_out) {
     if (v.type != BSON_TYPE_BINARY && !mql_is_text(v)) {
         return mql__fail(c, 51276, "$binarySize requires a string or BinData argument, found: %s", mql_type_name(v.type));
     }
-    return mql__integer_result(c, (int64_t)(v.bytes.n - 5), value_out); /* both have a length and one more byte */
+    return mql__integer_result(c, (int64_t)(v.bytes.n - 5), value_out); /* strings and binary data have five bytes besides their content */
 }
 
 static const mql__operator rows[] = {

@@ -92,7 +92,7 @@ static err refuse_one(const mql__call *c, int code, bson_type_t type) {
     return mql__fail(c, code, "All operands of %s must be arrays. One argument is of type: %s", mql__name(c), mql_type_name(type));
 }
 
-/* Null if an argument before the first wrong one is. */
+/* The result is null if an argument before the first invalid one is null. */
 static err check_all(const mql__call *c, int code, bool *null_out) {
     *null_out = false;
     for (size_t i = 0; i < c->n && !*null_out; i++) {
@@ -213,7 +213,7 @@ static err parse_set_equals(mql_scope *s, mql_expression *node, mql_value argume
     return node->n >= 2 ? OK : mql_fail(s->op, 17045, "$setEquals needs at least two arguments had: %zu", node->n);
 }
 
-/* $allElementsTrue and $anyElementTrue: `variant` is the truth that decides. */
+/* $allElementsTrue and $anyElementTrue: `variant` is the truth value of an element that decides the result. */
 static err elements_true(const mql__call *c, mql_value *value_out) {
     bool decisive = c->e->operator->variant;
     doc_walk w;

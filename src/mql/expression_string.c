@@ -113,7 +113,7 @@ enum { LEFT = 1, RIGHT = 2 };
 
 static const slice blanks = SLICE_LIT("\0 \t\n\v\f\r\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A");
 
-/* The character in `characters` that `text` has at its beginning or end; 0 bytes: none. */
+/* Length of the character at the beginning or end of `text` if it is one of `characters`; otherwise 0. */
 static size_t trimmable(slice text, slice characters, bool at_end) {
     for (size_t i = 0, n; i < characters.n; i += n) {
         n = mql__character(characters, i);

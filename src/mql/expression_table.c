@@ -1,4 +1,4 @@
-/* expression_table.c — the table of operators, joined of the rows of each kind. */
+/* expression_table.c — the table of operators, joined from the rows of each kind. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* expression_variable.c — operators that bind variables: $let, $map, $filter, $reduce.
  *
- * What is evaluated for one element is freed before the next: results are collected outside the run's arena. */
+ * Memory used for one element is freed before the next one. So results are collected outside the run's arena. */
 #include "mql/expression_int.h"
 
 /* ---- $let: the variables' values, and then `in` ---- */
@@ -44,7 +44,7 @@ static err parse_let(mql_scope *s, mql_expression *node, mql_value argument) {
     return parse_in(s, values[0], values[1], &node->args[node->n - 1]);
 }
 
-/* The values are all computed before the first is assigned: they see the outer variables. */
+/* All values are computed before the first one is assigned, so that they see the outer variables. */
 static err let(const mql__call *c, mql_value *value_out) {
     mql_value *values = arena_array(c->run->arena, mql_value, c->n);
     for (size_t i = 0; i + 1 < c->n; i++) {
@@ -88,7 +88,8 @@ static err parse_loop(mql_scope *s, mql_expression *node, mql_value argument) {
     return mql_is_missing(values[3]) ? OK : mql_expression_parse(s, values[3], &node->args[LIMIT]);
 }
 
-/* Evaluates the body for each element; calls `take`, which sets `*done_out` to end the loop, before it frees what the body has used. */
+/* Evaluates the body for each element; passes each value to `take`, then frees the memory that the body has used. `take` sets `*done_out`
+ * to end the loop. */
 typedef struct loop {
     mql__maker made;
     int64_t left; /* $filter: how many elements may still be taken */
@@ -205,7 +206,7 @@ static err reduce_all(const mql__call *c, mql_value input, mql_value *so_far, bu
         TRY(mql__argument(c, IN, &next));
         TRY(mql_pay(c->run, mql__reading(next)));
         TRY(check_depth(c, next));
-        TRY(hold(c->run, &held[turn++ % 2], next, so_far)); /* `next` may lie in the other one */
+        TRY(hold(c->run, &held[turn++ % 2], next, so_far)); /* two buffers in turn: `next` may lie in the one used last */
         arena_release(c->run->arena, mark);
     }
     return OK;

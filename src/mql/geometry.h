@@ -1,7 +1,7 @@
 /* geometry.h — geometries as MongoDB reads them: GeoJSON of all types, and pairs of numbers, [x, y] or {x: …, y: …}.
  *
  * On the sphere: distances are great circles on a globe of radius 6378100 m, as MongoDB has it; topology is geo/geo.h's. A polygon's ring
- * may run either way: its inside is the smaller part of the earth. */
+ * may have either orientation: its inside is the smaller part of the earth. */
 #pragma once
 
 #include "geo/geo.h"
@@ -12,7 +12,7 @@
 typedef struct mql_geometry {
     bool is_point;
     bool is_pair;      /* a pair of numbers, not GeoJSON */
-    double x, y;       /* if it is a point; of a pair any numbers */
+    double x, y;       /* of a point; a pair may have any numbers */
     geo_shape *shapes; /* on the sphere; none if a pair's numbers are not a longitude and a latitude */
     size_t n;
 } mql_geometry;

@@ -8,8 +8,8 @@ const mql_node *mql_match_root(const mql_match *m) {
 /* ---- kinds of nodes ---- */
 
 typedef struct kind_row {
-    mql__test_value test; /* tests one value; NULL: a node of other nodes */
-    bool whole_arrays;    /* it tests arrays, not their elements */
+    mql__test_value test; /* tests one value; NULL: the node only combines others */
+    bool whole_arrays;    /* tests arrays themselves, not their elements */
 } kind_row;
 
 static err test_expr(const mql__test *t, const mql_node *n, mql_value v, bool *matches_out) {

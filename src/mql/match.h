@@ -18,7 +18,7 @@ typedef struct mql_text_field {
 typedef struct mql_text_index {
     const mql_text_field *fields;
     size_t n;
-    slice language; /* its default; empty: english */
+    slice language; /* the index's default language; empty: english */
 } mql_text_index;
 
 /* The tree lives in the arena of the scope's operation. E_BAD_REQUEST with MongoDB's code and message. */
@@ -28,7 +28,7 @@ MUST_CHECK err mql_match_parse(mql_scope *s, slice filter, const mql_match **mat
 MUST_CHECK err mql_match_parse_value(mql_scope *s, mql_value condition, const mql_match **match_out);
 
 /* Where in the document it matched: the index of the matching element in the outermost array on the way, for the positional operators
- * (`a.$` of updates and projections); -1: no array. Of several conditions with arrays, the last one counts. */
+ * (`a.$` of updates and projections); -1: no array. If several conditions match in arrays, the last one counts. */
 typedef struct mql_matched {
     int64_t position;
 } mql_matched;

@@ -183,8 +183,8 @@ static bool list_has(const mql__test *t, const in_list *list, mql_value v) {
 
 err mql__test_in(const mql__test *t, const mql_node *n, mql_value v, bool *matches_out) {
     const in_list *list = n->detail;
-    TRY(mql_pay(t->run,
-                4 + v.bytes.n / 4 * (t->collation ? 16 : 1))); /* some 20 comparisons at most, each of no more than the value's bytes */
+    /* a binary search: some 20 comparisons at most, each of no more than the value's bytes */
+    TRY(mql_pay(t->run, 4 + v.bytes.n / 4 * (t->collation ? 16 : 1)));
     *matches_out = (list->null && mql_is_nullish(v)) || list_has(t, list, v);
     for (const mql_node *regex = n->first; regex && !*matches_out; regex = regex->next) {
         TRY(mql__test_node(t, regex, v, true, matches_out));

@@ -1,7 +1,7 @@
 /* match_geo.c — $geoWithin, $geoIntersects, $near, $nearSphere.
  *
  * $box, $polygon and $center are shapes in a plane, and test points only; $geometry and $centerSphere are on the globe. $near is a
- * predicate here: whether a place is not nearer than the least and not farther than the greatest distance. The caller orders by
+ * predicate here: it tests whether a place is between the minimum and the maximum distance. The caller orders by
  * mql_near_distance. */
 #include <math.h>
 

@@ -17,7 +17,7 @@ struct mql_match {
 typedef struct mql__filter_parser {
     mql_scope *scope;
     unsigned depth;
-    bool inside;   /* of $elemMatch: the values are not whole documents */
+    bool inside;   /* within $elemMatch: the values are not whole documents */
     bool has_text; /* a $text was parsed */
 } mql__filter_parser;
 
@@ -74,7 +74,7 @@ typedef struct mql__types {
 } mql__types;
 
 MUST_CHECK err mql__parse_types(mql__filter_parser *p, const doc_element *e, mql__types *types_out);
-bool mql__types_add(mql__types *types, slice alias); /* false: no type is called that */
+bool mql__types_add(mql__types *types, slice alias); /* false: there is no type of this name */
 bool mql__types_have(const mql__types *types, bson_type_t type);
 
 /* An integer operand; 9 (FailedToParse) with MongoDB's messages. */
@@ -118,7 +118,7 @@ typedef struct mql__test {
     int64_t *position; /* NULL: not recorded */
 } mql__test;
 
-/* Tests a node against a document; or, with `element`, against an element of an array, which nodes without a path test as it is. */
+/* Tests a node against a document; or, with `element`, against an element of an array, which nodes without a path test directly. */
 MUST_CHECK err mql__test_node(const mql__test *t, const mql_node *n, mql_value v, bool element, bool *matches_out);
 
 typedef err (*mql__test_value)(const mql__test *t, const mql_node *n, mql_value v, bool *matches_out);
@@ -143,7 +143,7 @@ struct mql__visit {
     mql_run *run;
     const slice *parts;
     size_t parts_n;
-    bool whole_arrays; /* an array at the end of the path is visited itself only, not its elements */
+    bool whole_arrays; /* of an array at the end of the path, visit only the array, not its elements */
     /* `position`: the index in the array on the way, -1: none. Sets *stop_out to end the visit. */
     err (*found)(mql__visit *v, mql_value value, int64_t position, bool *stop_out);
 };

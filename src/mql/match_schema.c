@@ -223,7 +223,7 @@ static err parse_items(mql__filter_parser *p, const doc_element *e, mql__schema 
                : mql_fail(mql__op(p), 14, "$jsonSchema keyword 'items' must be an array or an object, not %s", mql_type_name(e->type));
 }
 
-/* True, false or a schema, for what no other keyword covers. */
+/* Parses additionalProperties and additionalItems: true, false or a schema. */
 static err parse_additional(mql__filter_parser *p, const doc_element *e, bool *forbidden, const mql__schema **schema) {
     if (e->type == BSON_TYPE_BOOL) {
         *forbidden = !mql_as_bool(mql_of(e));

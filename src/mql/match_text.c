@@ -28,7 +28,7 @@ typedef struct search {
     size_t fields_n;
     search_language language;
     bool by_case;
-    search_phrase *words; /* of one term each */
+    search_phrase *words; /* each has one term */
     slice *raw;           /* the words as written */
     bool *negated;        /* which words */
     size_t words_n;
@@ -199,7 +199,7 @@ typedef struct tally {
     const search *search;
     double weight;
     double score;
-    bool found;    /* a word that is not negated */
+    bool found;    /* a word without a minus sign was found */
     bool refused;  /* something negated */
     bool *phrases; /* which ones were found */
 } tally;

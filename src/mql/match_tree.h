@@ -1,4 +1,4 @@
-/* match_tree.h — a parsed filter as a tree, for those who plan with it: which index serves it, which shard key values it names.
+/* match_tree.h — a parsed filter as a tree, for planners, which need to know which index serves it and which shard key values it names.
  *
  * Negations are explicit: {a: {$ne: 1}} is MQL_NOT of MQL_EQ, {a: {$exists: false}} is MQL_NOT of MQL_EXISTS, and {a: {$nin: […]}} is
  * MQL_NOT of MQL_IN. {a: {$all: [1, 2]}} is MQL_AND of two MQL_EQ, and {a: {$all: []}} is MQL_NOTHING. The tree is constant, and lives as
@@ -15,7 +15,7 @@ typedef enum mql_node_kind {
     MQL_NOT,     /* one child */
     MQL_NOTHING, /* matches no document */
 
-    /* of the values at a path; an array at its end stands for its elements and for itself */
+    /* conditions on the values at a path; an array at its end stands for its elements and for itself */
     MQL_EQ,
     MQL_LT,
     MQL_LTE,
@@ -32,9 +32,9 @@ typedef enum mql_node_kind {
     MQL_BITS_ANY_CLEAR,
     MQL_GEO_WITHIN,
     MQL_GEO_INTERSECTS,
-    MQL_NEAR, /* within the distances; mql_near_distance tells how far */
+    MQL_NEAR, /* within the distances; mql_near_distance computes the distance */
 
-    /* of an array at a path */
+    /* conditions on an array at a path */
     MQL_SIZE,
     MQL_ELEM_MATCH,       /* some element is a document or array that matches the child, whose paths begin in the element */
     MQL_ELEM_MATCH_VALUE, /* some element matches all children, whose paths are empty */
@@ -63,5 +63,5 @@ const mql_node *mql_match_root(const mql_match *m);
  * is GeoJSON, radians for a pair with $nearSphere, otherwise the unit of the pair. Infinite if there is none. */
 MUST_CHECK err mql_near_distance(mql_run *r, const mql_node *near_node, mql_value document, double *distance_out);
 
-/* The text that every string begins with that a MQL_REGEX node matches, such as "ab" for /^ab.c/; empty: any. In the arena. */
+/* The common prefix of all strings that a MQL_REGEX node matches, such as "ab" for /^ab.c/; empty: none is known. In the arena. */
 slice mql_regex_prefix(arena *a, const mql_node *regex);

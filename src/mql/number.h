@@ -14,14 +14,14 @@ mql_value mql_product(arena *a, mql_value x, mql_value y);
 bool mql_sum_exact(arena *a, mql_value x, mql_value y, mql_value *sum_out);
 bool mql_product_exact(arena *a, mql_value x, mql_value y, mql_value *product_out);
 
-/* The type that a result has whose operands have these types: the widest of int32, int64, double, Decimal128. */
+/* The type of the result for operands of these types: the wider one, in the order int32, int64, double, Decimal128. */
 bson_type_t mql_number_type(bson_type_t x, bson_type_t y);
 /* An integer as int32 if it fits and neither operand was an int64, otherwise as int64. */
 mql_value mql_integer(arena *a, bson_type_t type, int64_t number);
 /* A number of any type as a decimal; doubles are rounded to 15 digits, as MongoDB does. */
 bson_decimal128_t mql_to_decimal(mql_value v);
 
-/* All digits of a double that a Decimal128 has room for: 0.1 becomes 0.1000000000000000055511151231257827. */
+/* A double as a decimal, exactly up to 34 digits: 0.1 becomes 0.1000000000000000055511151231257827. */
 bson_decimal128_t mql_decimal_exact(double number);
 
 /* A number converted to a type, as $toInt and the others do: fractions are cut off. False if it is out of the type's range; NaN and

@@ -1,10 +1,9 @@
-/* pipeline.h — aggregation pipelines, run as a machine that never waits: it asks its caller for what it needs.
+/* pipeline.h — aggregation pipelines, run as a state machine that never waits: it asks its caller for what it needs.
  *
  * A pipeline is parsed into stages. A running pipeline (a flow) gets documents pushed into it, and is then stepped. Each step ends with
- * what the machine needs next: more input documents, documents of another collection ($lookup, $unionWith, $graphLookup), or that its
- * output be taken. The caller fetches that by calls to the core, and steps again. So a pipeline works the same on a worker, over several
- * pages and on several nodes. Memory is counted by the budget given: beyond it a stage fails with 292
- * (QueryExceededMemoryLimitNoDiskUseAllowed).
+ * what the machine needs next: more input documents, documents of another collection ($lookup, $unionWith, $graphLookup), or room for its
+ * output. The caller fetches that by calls to the core, and steps again. So a pipeline works the same on a worker, over several pages and
+ * on several nodes. Memory is counted by the budget given: beyond it a stage fails with 292 (QueryExceededMemoryLimitNoDiskUseAllowed).
  *
  *   mql_pipeline_parse, mql_pipeline_source     what to read, and how many stages that replaces
  *   mql_flow_begin
@@ -99,7 +98,7 @@ typedef enum mql_need {
 
 /* A find in another collection, for a stage. */
 typedef struct mql_lookup {
-    uint32_t id;      /* the same id again: continue that find */
+    uint32_t id;      /* if the id is the same as before, continue that find */
     slice collection; /* in the pipeline's database */
     slice filter;     /* BSON; empty: all documents */
 } mql_lookup;

@@ -45,7 +45,7 @@ static err pull_input(mql_flow *f, mql__status *status_out, slice *document_out)
     return OK;
 }
 
-/* Stages that make one document of one, or none. */
+/* Runs a stage that maps each document to one document, or to none. */
 static err next_mapped(mql__runner *at, mql__status *status_out, slice *document_out) {
     mql_run *r = mql__run_of(at);
     for (;;) {
@@ -121,7 +121,7 @@ void mql_flow_end(mql_flow *f) {
     f->ended = true;
 }
 
-/* The memory of the flow has its own limit; beyond it MongoDB's error. */
+/* The flow's memory has its own limit; exceeding it is MongoDB's error. */
 static err memory_error(mql_flow *f, err e) {
     if (e != E_MEMORY || f->run->op->protocol_code) {
         return e;
@@ -166,7 +166,7 @@ slice mql_flow_take(mql_flow *f) {
 void mql__ask_begin(mql__runner *at, mql__ask *ask, slice collection, slice filter) {
     buf bytes = ask->arrived.bytes.p ? ask->arrived.bytes : buf_init_counted(QUEUE_BYTES_MAX, at->flow->budget);
     buf_clear(&bytes);
-    static atomic_uint ids; /* unique among the flows of one pipeline, so simply among all */
+    static atomic_uint ids; /* must be unique among the flows of one pipeline */
     *ask = (mql__ask){.lookup = {atomic_fetch_add(&ids, 1), collection, filter}, .arrived = {.bytes = bytes}, .open = true};
 }
 

@@ -1,4 +1,4 @@
-/* pipeline_int.h — within mql/: stages, the rows of their table, and stages at work.
+/* pipeline_int.h — within mql/: stages, the rows of their table, and running stages.
  *
  * Documents are pulled: mql_flow_step asks the last stage for a document, which asks the one before it, and so on to the input. A stage
  * answers with a document, with "blocked" (the flow's caller must bring something first), or with the end. A blocked stage is asked again
@@ -22,7 +22,7 @@ typedef struct mql__stage_parser mql__stage_parser;
 struct mql__stage {
     const mql__stage_kind *kind;
     mql_value argument; /* as written */
-    const void *detail; /* what the kind made of it */
+    const void *detail; /* the parsed argument; its type depends on the kind */
 };
 
 struct mql_pipeline {
@@ -42,14 +42,14 @@ struct mql__stage_parser {
 enum { MQL__PIPELINE_STAGES_MAX = 1000, MQL__PIPELINES_DEPTH_MAX = 20 };
 
 MUST_CHECK err mql__pipeline_parse(mql_scope *s, slice stages, mql__place place, const mql_pipeline **pipeline_out);
-/* A pipeline of which each stage makes one document of one, for updates. 72 for other stages. */
+/* Parses the pipeline of an update: only stages that map one document to one document; 72 for others. */
 MUST_CHECK err mql__pipeline_parse_update(mql_scope *s, slice stages, const mql_pipeline **pipeline_out);
 MUST_CHECK err mql__pipeline_map(mql_run *r, const mql_pipeline *p, slice document, slice *document_out);
 
 /* Moves $match stages forward where that changes nothing, and lets $sort know how many documents are wanted. */
 void mql__pipeline_optimise(mql_pipeline *p);
 
-/* Adds a stage; or parses one from {name: argument}, as those do that are written as others. */
+/* Adds a stage; or parses one from {name: argument}, for stages that are defined by others, such as $sortByCount. */
 MUST_CHECK err mql__add_stage(mql__stage_parser *p, const mql__stage_kind *kind, mql_value argument, const void *detail);
 MUST_CHECK err mql__parse_stage(mql__stage_parser *p, slice name, mql_value argument);
 
@@ -72,7 +72,7 @@ struct mql__stage_kind {
     uint8_t flags;
     /* Checks the argument and adds one stage or several. */
     err (*parse)(mql__stage_parser *p, const mql__stage_kind *kind, mql_value argument);
-    /* For stages that make one document of one: the new document, or an empty slice for none. `next` is then NULL. */
+    /* For stages that map one document to one: returns the new document, or an empty slice for none. `next` is then NULL. */
     err (*map)(mql_run *r, const mql__stage *s, slice document, slice *document_out);
     err (*next)(mql__runner *at, mql__status *status_out, slice *document_out);
     size_t state_bytes;           /* zeroed before the first `next` */
@@ -107,7 +107,7 @@ struct mql__runner {
     void *state;
 };
 
-/* Documents one after the other, counted. */
+/* A queue of documents; its memory is counted. */
 typedef struct mql__queue {
     buf bytes;
     size_t at;
@@ -126,8 +126,8 @@ typedef struct mql__ask {
 struct mql_flow {
     const mql_pipeline *pipeline;
     budget *budget;
-    arena memory;  /* of the stages' states */
-    arena scratch; /* of the documents on their way */
+    arena memory;  /* holds the states of the stages */
+    arena scratch; /* holds documents between two stages */
     mql__runner *runners;
     size_t n;
     mql__queue input;
@@ -135,9 +135,9 @@ struct mql_flow {
     mql_run *run; /* while it is stepped */
     mql_need need;
     mql__ask *asking;  /* MQL_NEED_LOOKUP */
-    mql_flow *waiting; /* the flow of a sub-pipeline that asks in its place; NULL: none */
+    mql_flow *waiting; /* the flow of a sub-pipeline whose find is pending; NULL: none */
     slice output;
-    uint64_t pulled; /* documents of the input */
+    uint64_t pulled; /* number of input documents */
 };
 
 static inline mql_run *mql__run_of(const mql__runner *at) {

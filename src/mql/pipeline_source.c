@@ -1,4 +1,4 @@
-/* pipeline_source.c — what the source of a pipeline can do: the stages at the beginning. Stages are moved where that changes nothing. */
+/* pipeline_source.c — which stages at the beginning the source can replace, and moving stages forward where that changes no result. */
 #include "mql/match_tree.h"
 #include "mql/stages.h"
 
@@ -50,7 +50,7 @@ static bool is_plain(bson_type_t type) {
     return type == BSON_TYPE_BOOL || doc_is_number(type);
 }
 
-/* A projection leaves a field alone that it includes as a whole, or that it neither excludes nor computes. */
+/* Whether a projection leaves the field unchanged: it includes the whole field, or neither excludes nor computes it. */
 static bool projects_path(const mql__stage *s, slice path) {
     bool includes = false, kept = slice_eq(head_of(path), SLICE_LIT("_id"));
     doc_walk w;
@@ -69,7 +69,7 @@ static bool projects_path(const mql__stage *s, slice path) {
     return includes && !kept;
 }
 
-/* Whether the stage changes what the filter looks at. $expr, $text and schemas are taken to look at everything. */
+/* Whether the stage may change a field that the filter reads. $expr, $text and $jsonSchema count as reading every field. */
 static bool changes_filter(const mql_node *n, const mql__stage *s, changes_fn changes, unsigned depth) {
     if (depth > MQL_DEPTH_MAX || n->kind == MQL_EXPR || n->kind == MQL_JSON_SCHEMA || n->kind == MQL_TEXT || n->kind == MQL_NEAR) {
         return true;
@@ -249,7 +249,7 @@ static void visit_pipeline(void *context, const mql_pipeline *p) {
         if (from.n) {
             v->visit(v->context, from);
         }
-        visit_pipeline(context, inner); /* as deep as parsing went */
+        visit_pipeline(context, inner); /* recursion is as deep as at parsing, which bounds it */
     }
 }
 

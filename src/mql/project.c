@@ -43,7 +43,8 @@ static err put_slice(projector *p, const mql__field *field, slice key, mql_value
 
 /* ---- arrays ---- */
 
-/* Whether an element that is not a document or array stays. One becomes a document if fields of it are computed. */
+/* Whether an array element that is neither a document nor an array is kept. If the projection computes fields of it, it becomes a document.
+ */
 static err put_other_element(projector *p, const mql__field *field, mql_value v) {
     if (field->computes) {
         mql_open_next(&p->builder, BSON_TYPE_DOCUMENT);
@@ -155,7 +156,7 @@ static err put_computed(projector *p, const mql__field *field, slice document) {
         return put(p, field->name, v);
     }
     if (doc_is_container(mql_member(mql_document(document), field->name).type)) {
-        return OK; /* put in its place */
+        return OK; /* already added in its place */
     }
     mql_open(&p->builder, field->name, BSON_TYPE_DOCUMENT);
     TRY(put_fields(p, field, SLICE_LIT("\5\0\0\0\0"), false));

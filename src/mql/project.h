@@ -10,5 +10,5 @@ typedef enum mql_project_kind { MQL_PROJECT_FIND, MQL_PROJECT_STAGE } mql_projec
 /* `match` is the find's filter, for positional projections; NULL: none. */
 MUST_CHECK err mql_project_parse(mql_scope *s, slice projection, mql_project_kind kind, const mql_match *match,
                                  const mql_project **project_out);
-/* The document in `r->root` as the projection shows it; in the run's arena. */
+/* Applies the projection to the document in `r->root`. The result is in the run's arena. */
 MUST_CHECK err mql_project_apply(mql_run *r, const mql_project *p, slice *document_out);

@@ -5,7 +5,7 @@
 
 typedef enum mql__field_kind {
     MQL__BRANCH,  /* fields below this one are projected */
-    MQL__INCLUDE, /* as it is; in an exclusion this cannot be, except for _id */
+    MQL__INCLUDE, /* unchanged; in an exclusion only _id can be this */
     MQL__EXCLUDE,
     MQL__SLICE, /* the field, with a part of its array */
     MQL__COMPUTED,

@@ -1,7 +1,7 @@
 /* project_parse.c — parses projections into trees.
  *
- * A projection includes or excludes; only _id may differ. What it does is known by its first field that says so; a projection of _id,
- * $slice, $elemMatch and $meta alone follows find's older rules (kind_of_rest). */
+ * A projection includes or excludes; only _id may differ. The first field that is plainly one of the two decides which; a projection of
+ * _id, $slice, $elemMatch and $meta alone follows find's older rules (kind_of_rest). */
 #include "base/keyed_hash.h"
 #include "mql/expression_int.h"
 #include "mql/match_tree.h"
@@ -24,7 +24,7 @@ static op *op_of(const parser *p) {
 
 /* ---- the tree ---- */
 
-/* Where the search tree has a child of this name, or would have it. */
+/* The link in the search tree to the child of this name, or the place for it. */
 static mql__field **place_of(mql__field *const *root, slice name, uint64_t hash) {
     mql__field **place = (mql__field **)(uintptr_t)root;
     while (*place) {
@@ -323,7 +323,7 @@ static err parse_fields(parser *p, mql__field *parent, slice document, unsigned 
 
 /* ---- the whole ---- */
 
-/* The direction of a projection whose fields do not tell it. */
+/* Whether a projection includes or excludes if none of its fields decides it. */
 static direction kind_of_rest(const parser *p) {
     if (p->slices) {
         return p->id_included ? INCLUDES : EXCLUDES;

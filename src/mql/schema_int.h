@@ -50,7 +50,7 @@ struct mql__schema {
     int64_t min_items, max_items;
     bool unique_items, no_additional_items;
     const mql__schema *items;
-    mql__schemas items_at; /* of the first elements, each its own */
+    mql__schemas items_at; /* one schema for each of the first elements */
     const mql__schema *additional_items;
 
     /* objects */

@@ -13,7 +13,7 @@ static err test_schema(mql_run *r, const mql__schema *s, mql_value v, bool *vali
 static bool equal(mql_run *r, mql_value a, mql_value b);
 
 static bool pay(mql_run *r, uint64_t steps) {
-    return mql_pay(r, steps) == OK; /* the caller notices that no steps are left */
+    return mql_pay(r, steps) == OK; /* if no steps are left, the caller reports it */
 }
 
 static bool equal_members(mql_run *r, mql_value a, mql_value b) {

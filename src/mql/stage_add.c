@@ -1,7 +1,7 @@
 /* stage_add.c — $addFields and $set: computed fields at dotted paths.
  *
- * {"a.b": "$x", a: {c: 1}} becomes a tree with the expressions at its ends. It is laid over each document: what is no document on the way
- * is replaced by one, and each element of an array on the way is treated like the array's field. */
+ * {"a.b": "$x", a: {c: 1}} becomes a tree whose leaves are expressions. The tree is applied to each document: a value on the path that is
+ * not a document is replaced by one, and the tree is applied to each element of an array on the path. */
 #include "mql/pipeline_int.h"
 #include "mql/show.h"
 #include "mql/stages.h"

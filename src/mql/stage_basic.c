@@ -172,7 +172,7 @@ static err parse_sample(mql__stage_parser *p, const mql__stage_kind *kind, mql_v
 
 typedef struct sample {
     uint64_t seen;
-    slice *chosen; /* of own memory, counted */
+    slice *chosen; /* allocated separately; counted */
     size_t n, room, given;
     bool filled;
     random_source random;

@@ -63,7 +63,7 @@ static err parse_range(op *o, densify *d, mql_value range) {
     return parse_bounds(o, d, mql_member(range, SLICE_LIT("bounds")));
 }
 
-/* {a: "$a", …} of the fields' names; and {field: 1}. */
+/* Builds the arguments for gathering: the partition {a: "$a", …}, and the sort {field: 1}. */
 static err parse_order(mql_scope *s, densify *d) {
     op *o = s->op;
     buf out = buf_init_counted(BUF_NO_LIMIT, o->arena->budget);

@@ -43,7 +43,7 @@ static err parse_facet(mql__stage_parser *p, const mql__stage_kind *kind, mql_va
 
 typedef struct branch {
     mql_flow *flow;
-    buf bytes; /* of its results: an array */
+    buf bytes; /* its results, as an array */
     mql_builder results;
     bool done;
 } branch;

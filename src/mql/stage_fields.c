@@ -1,4 +1,4 @@
-/* stage_fields.c — stages that make one document of one: $project, $addFields, $set, $unset, $replaceRoot, $replaceWith and $redact. */
+/* stage_fields.c — stages that map one document to one: $project, $addFields, $set, $unset, $replaceRoot, $replaceWith and $redact. */
 #include "mql/pipeline_int.h"
 #include "mql/project.h"
 #include "mql/show.h"

@@ -18,7 +18,7 @@ typedef struct near {
     place from;
     bool geojson, spherical;
     slice key, distance_field, include_locs, query; /* `key` is a dotted path; empty: the first place in the document */
-    const mql_match *match;                         /* of `query`; NULL: none */
+    const mql_match *match;                         /* `query`, parsed; NULL: none */
     double least, most, multiplier;
 } near;
 
@@ -155,7 +155,7 @@ typedef struct near_run {
     size_t n, room, given;
 } near_run;
 
-/* The place of a document: at the key, or the first one among its members. */
+/* Finds the place of a document: at the key, or the first member that is a place. */
 static mql_value place_of(const near *n, mql_value document, place *place_out) {
     bool geojson;
     doc_walk w;

@@ -98,11 +98,11 @@ static err parse_graph(mql__stage_parser *p, const mql__stage_kind *kind, mql_va
 /* ---- at work ---- */
 
 typedef struct graph_run {
-    bool active;       /* a local document is being worked on */
+    bool active;       /* a local document is in progress */
     bool asked;        /* the find of this level has begun */
     buf local;         /* the document */
-    arena memory;      /* of what belongs to it */
-    mql__table values; /* that were in a frontier */
+    arena memory;      /* for data of the local document in progress */
+    mql__table values; /* values of all frontiers so far */
     mql__table seen;   /* _id of the documents found */
     int64_t depth;
     buf frontier; /* an array of values, for the next find */
@@ -137,7 +137,7 @@ static err key_is_new(mql__runner *at, mql__table *t, mql_value v, bool *new_out
     return e;
 }
 
-/* Adds a value to the next frontier, unless it was in one. */
+/* Adds a value to the next frontier, unless an earlier one had it. */
 static err reach(mql__runner *at, graph_run *s, mql_value v) {
     bool new;
     if (mql_is_missing(v)) {

@@ -15,7 +15,7 @@ err mql__value_key(mql_run *r, mql_value v, buf *key) {
         doc_element e = {{"", 0}, v.bytes, v.type};
         size_t before = key->n;
         doc_order_spell(key, &e, false);
-        if (!buf_ok(key) && !(key->budget && key->budget->exceeded)) { /* too deep to be spelled: by its bytes */
+        if (!buf_ok(key) && !(key->budget && key->budget->exceeded)) { /* nested too deeply for the ordered encoding: use its bytes */
             key->overflow = false;
             key->n = before;
             buf_add_byte(key, (char)0xff);

@@ -26,11 +26,11 @@ typedef struct lookup_run {
     mql__queue local;    /* the batch */
     size_t local_n;
     mql__ask ask;
-    arena memory;   /* of what belongs to the batch */
+    arena memory;   /* for data of the batch */
     slice *foreign; /* the documents that were found */
     size_t foreign_n, foreign_room;
-    mql__table table; /* from values to lists */
-    uint32_t *lists;  /* by entry of the table: link + 1 */
+    mql__table table; /* maps values to lists of foreign documents */
+    uint32_t *lists;  /* the list of each table entry: link + 1 */
     size_t lists_room;
     chained *links;
     size_t links_n, links_room;
@@ -106,7 +106,7 @@ typedef struct in_list {
     mql__table seen;
     buf key;
     mql_builder *b;
-    bool patterns; /* a regular expression is among the values, which $in would not compare but match */
+    bool patterns; /* one of the values is a regular expression: $in would match it instead of comparing */
 } in_list;
 
 static err add_to_in(void *context, mql_value v) {

@@ -15,7 +15,7 @@ typedef struct mql__lookup_stage {
     mql__let *let;
     size_t let_n;
     const mql_pipeline *pipeline; /* NULL: none */
-    slice filter;                 /* what the pipeline begins with */
+    slice filter;                 /* the filter of the pipeline's leading $match stages */
 } mql__lookup_stage;
 
 err mql__parse_lookup(mql__stage_parser *p, const mql__stage_kind *kind, mql_value argument);

@@ -8,7 +8,8 @@ static err parse_let(mql__stage_parser *p, mql__lookup_stage *l, mql_value let) 
     size_t n = mql_length(let);
     TRY(mql__arena_room(s->op->arena, n * sizeof *l->let));
     l->let = arena_array(s->op->arena, mql__let, n + 1);
-    for (doc_walk_init(&w, let.bytes); doc_walk_next(&w, &e); l->let_n++) { /* all expressions first: they do not see each other's names */
+    /* Parses all expressions before it declares the names, so that they do not see each other. */
+    for (doc_walk_init(&w, let.bytes); doc_walk_next(&w, &e); l->let_n++) {
         TRY(mql_expression_parse(s, mql_of(&e), &l->let[l->let_n].value));
     }
     doc_walk_init(&w, let.bytes);

@@ -1,4 +1,4 @@
-/* stage_sort.c — $sort, which keeps only as many documents as are wanted if a $limit follows; and $sortByCount.
+/* stage_sort.c — $sort and $sortByCount. If a $limit follows, $sort keeps only as many documents as are wanted.
  *
  * With a limit k, documents are gathered until there are 2k + 1000 of them; then they are sorted and the first k are copied to a fresh
  * arena. So memory stays proportional to k, and time is n log k. */
@@ -65,7 +65,7 @@ typedef struct entry {
 
 typedef struct sorter {
     bool started, sorted;
-    arena memory; /* of entries, documents and keys */
+    arena memory; /* for entries, documents and keys */
     entry *entries;
     size_t n, room, given;
     uint64_t ordinal;

@@ -1,4 +1,5 @@
-/* stage_source.c — stages that bring documents: $documents makes its own; those of the others come from the front end, and pass through. */
+/* stage_source.c — stages that produce documents. $documents makes its own; the documents of the others come from the front end and pass
+ * through. */
 #include "mql/show.h"
 #include "mql/stages.h"
 

@@ -1,4 +1,4 @@
-/* stage_union.c — $unionWith: after its own documents those of another collection, through a sub-pipeline. */
+/* stage_union.c — $unionWith: passes its input on, then appends the documents of another collection, through a sub-pipeline. */
 #include "mql/stages.h"
 
 typedef struct with {

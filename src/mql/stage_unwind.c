@@ -97,7 +97,8 @@ static err give(mql__runner *at, slice document, mql_value v, mql_value position
     return u->index.n ? mql__document_with(r, *document_out, u->index, position, document_out) : OK;
 }
 
-/* A value that is no array: as if it were the only element; null, missing and empty arrays only if they are preserved. */
+/* A value that is not an array counts as an array of one element. Null, missing and empty arrays give a document only with
+ * preserveNullAndEmptyArrays. */
 static err give_single(mql__runner *at, slice document, mql_value v, bool *given_out, slice *document_out) {
     const unwind *u = at->stage->detail;
     bool nothing = mql_is_nullish(v) || v.type == BSON_TYPE_ARRAY;

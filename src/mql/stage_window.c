@@ -132,8 +132,8 @@ static err parse_windows(mql__stage_parser *p, const mql__stage_kind *kind, mql_
 typedef struct window_run {
     mql__gathering gathered;
     size_t at, from, end; /* the next document, and its partition */
-    arena memory;         /* of the partition's values */
-    mql_value *values;    /* of output o for document i: [o * (end - from) + i - from] */
+    arena memory;         /* for values of the partition */
+    mql_value *values;    /* output o for document i is at [o * (end - from) + i - from] */
 } window_run;
 
 static err begin_partition(mql__runner *at, window_run *s) {

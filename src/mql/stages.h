@@ -20,7 +20,7 @@ slice mql__unwind_path(const mql__stage *s);
 slice mql__unwind_index(const mql__stage *s); /* includeArrayIndex; empty: none */
 
 /* ---- $group (stage_group.c) ---- */
-bool mql__group_counts_only(const mql__stage *s); /* it does not look into the documents */
+bool mql__group_counts_only(const mql__stage *s); /* it only counts, without reading the documents */
 
 /* Computed fields of groups: {total: {$sum: "$x"}, …}. */
 typedef struct mql__output {
@@ -59,8 +59,8 @@ typedef struct mql__gathering {
 
 typedef struct mql__gather_order {
     const mql_expression *partition; /* NULL: none */
-    const mql_sort *sort;            /* NULL: in the order in which they come */
-    const mql_expression *value;     /* what is sorted is {v: value} instead of the document; NULL: the document */
+    const mql_sort *sort;            /* NULL: in input order */
+    const mql_expression *value;     /* sort by {v: value} instead of the document; NULL: by the document */
 } mql__gather_order;
 
 /* Pulls all documents and sorts them by partition and key. *status_out: MQL__BLOCKED, or MQL__END when all are there. */

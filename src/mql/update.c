@@ -134,7 +134,7 @@ static err check_id_type(op *o, mql_value id) {
     return refused ? mql_fail(o, 53, "The '_id' value cannot be of type %s", mql_type_name(id.type)) : OK;
 }
 
-/* What an upsert starts from: all equalities of the filter; of those only _id if the update is a replacement. */
+/* The document that an upsert starts from: the equalities of the filter; for a replacement, only _id of these. */
 static err upsert_base(mql_run *r, const mql_update *u, mql_value *base_out) {
     slice base;
     TRY(mql__upsert_document(r, u->filter, &base));

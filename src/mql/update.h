@@ -17,7 +17,7 @@ MUST_CHECK err mql_update_parse(mql_scope *s, const mql_update_spec *spec, const
 
 typedef struct mql_updated {
     slice document; /* in the run's arena */
-    bool modified;  /* false: the document is as it was */
+    bool modified;  /* false: the document did not change */
 } mql_updated;
 
 /* `r->root` is the current document; missing: an upsert inserts. An upsert without `_id` leaves it out: the caller makes one. Fails with 66

@@ -1,8 +1,8 @@
 /* update_apply.c — walks the tree of an update and a document together, and writes the new document.
  *
- * A value that the tree does not touch is copied. What a modifier makes missing is left out; in an array it becomes null, so that the
- * others keep their positions. A path through missing fields makes documents, but only if a modifier at its end writes something: what was
- * opened for nothing is taken back (rewind). */
+ * Values that the tree does not mention are copied. A removed value is left out; in an array it becomes null, so that the others keep their
+ * positions. A path through missing fields makes documents, but only if a modifier at its end writes something; otherwise they are taken
+ * back (rewind). */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 enum { PADDING_MAX = 1500000, DOCUMENT_BYTES_MAX = 16 * 1024 * 1024, SHOWN_PATH_BYTES_MAX = 4096 };
 
-/* Where a value goes: a member of a document, or the next element of an array. */
+/* The place of a new value: a member of a document, or the next element of an array. */
 typedef struct slot {
     slice key;
     bool in_array;
@@ -56,7 +56,7 @@ static err close_container(mql__change *c) {
     return buf_ok(&c->bytes) ? OK : too_large(c);
 }
 
-/* A position in the output, to which it can be taken back. */
+/* A position in the output, to truncate it to. */
 typedef struct place {
     size_t n;
     unsigned depth;
@@ -210,7 +210,7 @@ static err apply_child(mql__change *c, const mql__update_node *child, slot at, m
     return OK;
 }
 
-/* The children whose fields were not there, in order. */
+/* Appends the children whose fields the document lacks, in order. */
 static err add_new_members(mql__change *c, const mql__update_node *node, const bool *done, bool *wrote_out) {
     for (size_t i = 0; i < node->n; i++) {
         bool wrote = false;
@@ -261,7 +261,7 @@ static err not_viable(mql__change *c, slice name, mql_value old) {
     return mql_fail(c->run->op, 28, "Cannot create field '%.*s' in element {%s}", slice_shown(name), name.p, show_member(c, old));
 }
 
-/* Fails if a child would write into a value that cannot have it; otherwise nothing happens. */
+/* Fails if a child would write into a value that cannot have fields. Otherwise does nothing. */
 static err refuse_child(mql__change *c, const mql__update_node *child, mql_value old) {
     place before = here(c);
     bool wrote = false, modified = c->modified;
@@ -298,7 +298,7 @@ static err add_new_element(mql__change *c, const mql__update_node *child, uint64
     if (!wrote) {
         return OK;
     }
-    if (index > *length) { /* now that it is known to write something: nulls first, then once more */
+    if (index > *length) { /* it writes something: undo it, append nulls up to the index, and apply it again */
         rewind_to(c, before);
         c->modified = modified;
         TRY(pad(c, *length, index));

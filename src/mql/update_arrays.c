@@ -7,7 +7,7 @@
 
 static const slice each = SLICE_LIT("$each");
 
-/* {$each: […]} adds several; only if $each is the first member. */
+/* {$each: […]} adds several values. It counts only if $each is the first member. */
 static err parse_add(mql__update_parser *p, mql__leaf *leaf) {
     op *o = p->scope->op;
     doc_walk w;

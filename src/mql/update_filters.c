@@ -1,7 +1,7 @@
 /* update_filters.c — arrayFilters: each is a filter of documents {identifier: element}. */
 #include "mql/update_int.h"
 
-/* The first field that a filter names, which is its identifier; empty: none. $and, $or and $nor name those of their branches. */
+/* The first field that a filter names, which is its identifier; empty: none. For $and, $or and $nor it is that of their branches. */
 static slice first_field(slice filter, unsigned depth) {
     doc_walk w;
     doc_element e, branch;

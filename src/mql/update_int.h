@@ -21,21 +21,21 @@ typedef struct mql__leaf {
     const slice *parts;
     size_t parts_n;
     mql_value operand;
-    const void *detail; /* what the modifier made of the operand while it was parsed */
+    const void *detail; /* computed by the modifier from the operand, at parsing */
     size_t ordinal;     /* position in the update */
 } mql__leaf;
 
 typedef struct mql__array_filter {
     slice identifier;
-    const mql_match *match; /* of the document {identifier: element} */
+    const mql_match *match; /* a filter on the document {identifier: element} */
     bool used;
 } mql__array_filter;
 
 typedef struct mql__update_node mql__update_node;
 struct mql__update_node {
-    slice name;            /* in its parent; the identifier if the parent's children are `filtered`, where empty means all elements */
+    slice name;            /* field name; if the parent is `filtered`, the identifier of the array filter, or empty for all elements */
     const mql__leaf *leaf; /* NULL: it has children */
-    const mql__array_filter *filter;    /* of `$[identifier]`; NULL: every element */
+    const mql__array_filter *filter;    /* the filter of `$[identifier]`; NULL: every element */
     bool filtered;                      /* the children are for elements of an array: `$[]` and `$[identifier]` */
     const mql__update_node *positional; /* the child `$`, which is not one of `children`; NULL: none */
     const mql__update_node **children;  /* sorted by mql__compare_names */
@@ -98,7 +98,7 @@ struct mql__modifier {
     slice name; /* with its $ */
     /* Checks the operand; NULL: any value. */
     err (*parse)(mql__update_parser *p, mql__leaf *leaf);
-    /* Makes the new value: of bytes of the old one, the operand, the scratch buffer or the run's arena. */
+    /* Makes the new value. Its bytes may be in the old value, the operand, the scratch buffer or the run's arena. */
     err (*apply)(mql__change *c, const mql__leaf *leaf, mql_value old, mql_value *new_out);
     int variant; /* for functions that serve several operators */
 };
@@ -117,14 +117,14 @@ MUST_CHECK err mql__update_walk(mql_run *r, const mql__update_node *root, mql_va
 /* The document that an upsert starts with: the equalities of the filter. */
 MUST_CHECK err mql__upsert_document(mql_run *r, slice filter, slice *document_out);
 
-/* {_id: 1} of the document, for error texts; {no id} if it has none. */
+/* The document's _id for error texts: "{_id: 1}", or "{no id}". */
 const char *mql__show_id(const mql__change *c);
 /* Ends the array or document built in `scratch`: 17419 if it is too large. */
 MUST_CHECK err mql__scratch_value(mql__change *c, mql_builder *b, bson_type_t type, mql_value *value_out);
 /* Tests an element of an array with a filter, as the document {name: element}. */
 MUST_CHECK err mql__element_matches(mql_run *r, const mql_match *m, slice name, mql_value element, bool *matches_out);
 
-/* Whether the arena has room for that much more; whether it has not been overdrawn. */
+/* Whether the arena has room for so many more bytes; whether its budget was not exceeded. */
 MUST_CHECK static inline err mql__room_for(arena *a, size_t bytes) {
     return arena_fits(a, bytes) ? OK : budget_error(a->budget);
 }

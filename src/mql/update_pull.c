@@ -33,7 +33,7 @@ static err parse_wrapped(mql_scope *s, mql_value operand, const mql_match **matc
     return kept ? mql_match_parse(s, filter, match_out) : budget_error(a->budget);
 }
 
-/* Conditions of which the first is $and, $or or $nor are about documents: {$or: [{b: 1}, {c: 2}]}. */
+/* Whether the operand is a filter for documents although it begins with an operator: {$or: [{b: 1}, {c: 2}]}. */
 static bool is_logical(mql_value v) {
     doc_walk w;
     doc_element e;

@@ -8,7 +8,7 @@
 
 /* The clauses of {$push: {a: {$each: […], $position: 1, $sort: {b: 1}, $slice: -3}}}. */
 typedef struct push {
-    mql_value each; /* missing: the operand is the one value */
+    mql_value each; /* missing: the operand itself is pushed */
     int64_t position, slice;
     bool sorted, by_fields; /* by the fields in `sort`, or by the whole element */
     bool descending;
@@ -149,7 +149,7 @@ static err sort_list(mql__change *c, const push *p, list *l) {
     keyed *all = arena_array(r->arena, keyed, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
         all[i] = (keyed){l->values[i], SLICE_EMPTY, i};
-        if (p->by_fields) { /* what is no document has none of the fields */
+        if (p->by_fields) { /* elements that are not documents have no sort fields */
             slice document = l->values[i].type == BSON_TYPE_DOCUMENT ? l->values[i].bytes : slice_of(empty_document, 5);
             TRY(mql_sort_key(r, &p->sort, document, &all[i].key));
         }

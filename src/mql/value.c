@@ -84,7 +84,7 @@ bson_decimal128_t mql_as_decimal(mql_value v) {
 double mql_as_double(mql_value v) {
     bool exact;
     if (v.type == BSON_TYPE_DOUBLE) {
-        return doc_load_double(v.bytes.p); /* with the sign of a zero */
+        return doc_load_double(v.bytes.p); /* keeps the sign of a zero */
     }
     doc_element e = element_of(v);
     return doc_order_nearest(&e, &exact);

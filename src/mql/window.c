@@ -21,7 +21,7 @@ static mql_run *run_of(const mql__partition *p) {
 
 /* ---- windows ---- */
 
-/* The value of the sort's field; what ranges and slopes are measured by. */
+/* The value of the sort field, by which ranges and slopes are measured. */
 static mql_value sort_value(const mql__partition *p, size_t i) {
     return mql__value_at(mql_document(p->documents[i].document), p->sort->parts[0].path);
 }
@@ -41,7 +41,7 @@ static size_t document_edge(const mql__partition *p, const mql__edge *e, size_t 
     return at < 0 ? 0 : (uint64_t)at > p->n ? p->n : (size_t)at;
 }
 
-/* The first document whose value is at the edge or beyond it; for the upper edge, the first beyond it. */
+/* For a lower edge: the first document at or beyond it. For an upper edge: the first one beyond it. */
 static err range_edge(const mql__partition *p, const mql__edge *e, size_t i, bool high, size_t *at_out) {
     mql_run *r = run_of(p);
     mql_value v = sort_value(p, i), bound = v;
@@ -101,7 +101,7 @@ static err input_of(const mql__partition *p, const mql_expression *e, size_t i, 
 
 /* ---- accumulators ---- */
 
-/* A window that begins where the one before did grows by adding; any other is added up anew. */
+/* If the window begins where the previous one did, only the new documents are added; otherwise the tally starts over. */
 static err accumulate(const mql__partition *p, const mql__window_output *output, mql_value *values) {
     mql_run *r = run_of(p);
     arena memory = arena_init_counted(p->at->flow->budget);
@@ -364,7 +364,7 @@ static double line_value(const mql__partition *p, size_t i) {
     return v.type == BSON_TYPE_DATE_TIME ? (double)mql_as_date(v) : mql_is_number(v) ? mql_as_double(v) : NAN;
 }
 
-/* The gap between two known values, by a straight line. */
+/* Fills the gap between two known values by linear interpolation. */
 static err fill_gap(const mql__partition *p, mql_value *values, size_t from, size_t to) {
     double x0 = line_value(p, from), x1 = line_value(p, to), y0 = mql_as_double(values[from]), y1 = mql_as_double(values[to]);
     if (isnan(x0) || isnan(x1)) {

@@ -21,7 +21,7 @@
 #include "base/memory.h"
 
 #define FLOW_MEMORY_MAX ((size_t)100 << 20) /* MongoDB's limit for a stage */
-#define FLOW_STEPS ((uint64_t)1000000000)   /* of one step: some ten seconds */
+#define FLOW_STEPS ((uint64_t)1000000000)   /* limit of one step: some ten seconds */
 
 enum { LOOKUP_ROWS = 1000, OUTPUT_MAX = 64 << 20 };
 
@@ -432,7 +432,7 @@ static err make_cursor(mongo_request *q, slice stages, slice let, mongo_cursor *
 
 static err read_collection(mongo_request *q) {
     mql_value name = mongo_arg(q, "aggregate");
-    if (!mql_is_text(name)) { /* of no collection: {aggregate: 1} */
+    if (!mql_is_text(name)) { /* {aggregate: 1}, without a collection */
         q->collection = SLICE_LIT("$cmd.aggregate");
         return OK;
     }

@@ -99,7 +99,7 @@ void mongo_batch_add_held(mongo_request *q, mongo_batch *b) {
     mongo_cursor *c = b->cursor;
     slice rest = c->held.n ? slice_skip(buf_view(&c->held), c->held_at) : SLICE_EMPTY, document;
     const mql_project *project = b->project;
-    b->project = NULL; /* what is held was projected already */
+    b->project = NULL; /* the held documents were projected already */
     while (wire_next(&rest, &document) && mongo_batch_add(q, b, document)) {
         c->held_at += document.n;
     }

@@ -13,7 +13,7 @@ typedef struct mongo_batch {
     bool is_first; /* firstBatch, otherwise nextBatch */
     bool single;   /* the cursor is closed after this batch */
     size_t rows_max;
-    buf rows; /* elements of the array */
+    buf rows; /* elements of the reply's array */
     size_t rows_n;
 
     slice token;                /* position of a change stream after this batch; empty: none */
@@ -35,13 +35,13 @@ int64_t mongo_batch_size(slice cursor);
 bool mongo_batch_add(mongo_request *q, mongo_batch *b, slice document);
 void mongo_batch_clear(mongo_batch *b);
 
-/* Adds what the cursor holds. */
+/* Adds the documents that the cursor holds. */
 void mongo_batch_add_held(mongo_request *q, mongo_batch *b);
 
 /* Keeps or closes the cursor, and answers. */
 void mongo_batch_answer(mongo_request *q, err code);
 
-/* A reply with all of these documents, of a command that makes a list: they go into a cursor if they are more than fit a batch. Takes the
- * buffer, which has documents one after the other. */
+/* Answers a command that lists things, with all of these documents. Those that do not fit into one batch go into a cursor. Takes ownership
+ * of the buffer, which holds one document after the other. */
 void mongo_answer_list(mongo_request *q, slice ns, buf *documents);
 void mongo_answer_empty(mongo_request *q, slice ns);

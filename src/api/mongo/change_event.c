@@ -104,7 +104,7 @@ static void add_namespace(mql_builder *b, arena *a, const mongo_watch *w) {
     mql_close(b);
 }
 
-/* Increments tell the changes of one second apart. */
+/* The increment distinguishes changes of the same second. */
 static void add_times(mql_builder *b, arena *a, const follow_change *change) {
     mql_add(b, SLICE_LIT("clusterTime"), mql_timestamp(a, change->ts, (uint32_t)change->lsn));
     mql_add(b, SLICE_LIT("wallTime"), mql_date(a, (int64_t)change->ts * 1000));

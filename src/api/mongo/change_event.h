@@ -1,6 +1,6 @@
 /* change_event.h — one event of a change stream, from one change of a container (item/follow.h, mode FOLLOW_VERSIONS).
  *
- * The log of versions tells what was written. What MongoDB's events tell beyond that is in the note that an update leaves with the version:
+ * The log of versions has what was written. The other members of MongoDB's events come from the note that an update adds to the version:
  *
  *   {"d": what the update changed (mql/update_description.h), "b": the document before}
  *
@@ -14,7 +14,7 @@
 
 typedef enum mongo_image { MONGO_IMAGE_OFF, MONGO_IMAGE_WHEN_AVAILABLE, MONGO_IMAGE_REQUIRED } mongo_image;
 
-/* What a change stream asks for. */
+/* The options of a change stream. */
 typedef struct mongo_watch {
     slice database, collection;
     slice shard_key;    /* dotted path; empty: none */
@@ -22,7 +22,7 @@ typedef struct mongo_watch {
     mongo_image before; /* fullDocumentBeforeChange */
 } mongo_watch;
 
-/* The note for a write; empty if neither is given. In the arena. */
+/* Makes the note for a write, in the arena; empty if neither member is given. */
 slice mongo_change_note(arena *a, slice description, slice before);
 
 /* Appends an event. E_BAD_REQUEST with MongoDB's code 47 (NoMatchingDocument): the image before the change is required and was not kept. */
@@ -31,5 +31,5 @@ MUST_CHECK err mongo_change_event(op *o, const mongo_watch *watch, const follow_
 /* ---- resume tokens ---- */
 
 void mongo_token_add(mql_builder *b, slice key, slice position);
-/* The position of a token, in the arena. False: not a token of ours. */
+/* The position in a resume token, in the arena. False: this server did not make the token. */
 bool mongo_token_read(arena *a, mql_value token, slice *position_out);

@@ -4,7 +4,7 @@
 #include "api/mongo/memo.h"
 #include "mql/pipeline.h"
 
-#define STAGE_STEPS ((uint64_t)100000000) /* of one event: some second */
+#define STAGE_STEPS ((uint64_t)100000000) /* limit for one event: about a second */
 #define STAGE_MEMORY ((size_t)64 << 20)
 
 enum { STAGES_BYTES_MAX = 64 * 1024 };
@@ -34,7 +34,7 @@ static err wrong(mongo_request *q, const char *what) {
     return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "%s", what);
 }
 
-/* The index of a text among some; the first one if there is none. */
+/* The index of a text in a list of choices; 0 if it was not given. */
 static err choose(mongo_request *q, mql_value argument, const char *name, const char *const *texts, size_t n, size_t *chosen_out) {
     mql_value v = mql_member(argument, slice_str(name));
     *chosen_out = 0;
@@ -61,7 +61,7 @@ static err read_images(mongo_request *q, mql_value argument, mongo_watch *w) {
     return OK;
 }
 
-/* Where to begin: at a token or a time; otherwise from now on. */
+/* Reads the start of the stream: a token or a time; otherwise now. */
 static err read_start(mongo_request *q, mql_value argument, slice *position_out, uint32_t *since_out) {
     mql_value after = mql_member(argument, SLICE_LIT("resumeAfter")), begin = mql_member(argument, SLICE_LIT("startAfter"));
     mql_value time = mql_member(argument, SLICE_LIT("startAtOperationTime")), token = mql_is_missing(after) ? begin : after;
@@ -137,7 +137,7 @@ static mongo_cursor *make_cursor(mongo_request *q, const opening *o, slice posit
     return c;
 }
 
-/* Errors of followers in MongoDB's words. */
+/* Maps errors of followers to MongoDB's. */
 static err stream_error(mongo_request *q, err code) {
     if (code == E_BAD_CONTINUATION) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is not one of this collection.");
@@ -164,7 +164,7 @@ static void was_opened(call *c) {
     mongo_batch_answer(q, code);
 }
 
-/* Checks the position, or takes that of now. */
+/* Checks the start position; without one, takes the current position. */
 static err open_follower(mongo_request *q) {
     opening *o = q->state;
     call_follow *f = &q->call.follow;
@@ -222,7 +222,7 @@ err mongo_stream_open(mongo_request *q, slice stages) {
 /* ---- events ---- */
 
 struct mongo_streaming {
-    mql_flow *flow; /* of the stages after $changeStream; NULL: there are none */
+    mql_flow *flow; /* runs the stages after $changeStream; NULL: there are none */
     mongo_scope scope;
     budget memory;
     buf position, event;

@@ -7,18 +7,19 @@
 /* A collection to be made in q->database. */
 struct mongo_creation {
     slice collection;
-    mongo_memo memo; /* its UUID is made here */
+    mongo_memo memo; /* the UUID is filled in here */
     throughput_setting throughput;
-    bool may_exist;     /* if it exists, it is taken as it is; otherwise 48 (NamespaceExists) */
-    bool made;          /* out: it was made */
+    bool may_exist;     /* true: an existing collection is used as it is; false: it is an error, 48 (NamespaceExists) */
+    bool made;          /* out: a new collection was made */
     mongo_handler then; /* called when q->container is the collection */
 };
 
-/* Makes the database too, if there is none. Errors are answered. */
+/* Makes the database too if it does not exist. Answers errors itself. */
 void mongo_create_collection(mongo_request *q, mongo_creation *c);
 void mongo_with_database(mongo_request *q, throughput_setting throughput, mongo_handler then);
 
-/* Replaces the memo and the settings of q->container, which then is the new version; E_PRECONDITION if another change came between. */
+/* Replaces the memo and the settings of q->container, and then q->container itself by the new version. E_PRECONDITION: another client
+ * changed it meanwhile. */
 void mongo_change_collection(mongo_request *q, const mongo_memo *memo, mongo_handler then);
 
 /* The shard key of {path: "hashed"} or {path: 1}: one member. */

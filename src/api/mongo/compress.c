@@ -38,7 +38,7 @@ bool compress_expand(wire_compressor with, slice bytes, char *to, size_t n) {
 
 /* ---- compressing ---- */
 
-enum { ZSTD_LEVEL = 1, ZLIB_LEVEL = 1 }; /* loops compress: speed first */
+enum { ZSTD_LEVEL = 1, ZLIB_LEVEL = 1 }; /* compression runs on loops, so speed matters most */
 
 static size_t bound_of(wire_compressor with, size_t n) {
     return with == COMPRESS_SNAPPY ? snappy_max_compressed_length(n) : with == COMPRESS_ZLIB ? compressBound(n) : ZSTD_compressBound(n);

@@ -12,11 +12,11 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
-/* A place in the table; the cursor itself is elsewhere while a request has it. */
+/* An entry of the table. While a request uses the cursor, `cursor` is NULL. */
 struct mongo_cursor_link {
     int64_t id;
     uint64_t owner;
-    mongo_cursor *cursor; /* NULL: a request has it */
+    mongo_cursor *cursor; /* NULL: in use */
     bool killed, no_timeout;
     size_t held;
     int64_t used_us;
@@ -85,7 +85,7 @@ static share *share_of(mongo_cursors *t, uint64_t owner) {
     return unused;
 }
 
-/* With the lock. Returns the cursor to free, if it is there. */
+/* Call with the lock held. Returns the cursor, for the caller to free; NULL: it is in use. */
 static mongo_cursor *remove_link(mongo_cursors *t, link_of *l) {
     mongo_cursor *c = l->cursor;
     share *s = share_of(t, l->owner);
@@ -212,7 +212,7 @@ cursor_state mongo_cursors_kill(mongo_cursors *t, int64_t id, uint64_t owner) {
     return state;
 }
 
-/* At most so many at a time, so that the lock is not held for long; the rest follows with the next tick. */
+/* Limit of one tick, so that the lock is not held for long; the next tick closes the rest. */
 void mongo_cursors_tick(mongo_cursors *t, int64_t now_us) {
     enum { AT_ONCE = 64 };
     mongo_cursor *dead[AT_ONCE];

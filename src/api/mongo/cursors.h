@@ -1,9 +1,9 @@
 /* cursors.h — open cursors: what getMore continues. Shared by all loops.
  *
- * A request takes a cursor out of the table while it works with it, so a cursor is used by one request at a time; a kill meanwhile frees it
- * when it is given back. Cursors that nobody has used for ten minutes are closed; with noCursorTimeout, for half an hour, as long as a
- * session lasts. Their number and the memory that they hold are bounded, for all clients of one key by half of that: so a flood of cursors
- * with one key leaves room for the others. Ids are random: nobody guesses another's. Any thread. */
+ * A request takes a cursor out of the table while it works with it, so a cursor is used by one request at a time; a cursor that is killed
+ * meanwhile is freed when it is given back. Cursors that nobody has used for ten minutes are closed; with noCursorTimeout, for half an
+ * hour, as long as a session lasts. Their number and the memory that they hold are bounded, for all clients of one key by half of that: so
+ * a flood of cursors with one key leaves room for the others. Ids are random, so that they cannot be guessed. Any thread. */
 #pragma once
 
 #include "api/mongo/find.h"
@@ -13,7 +13,7 @@ typedef struct mongo_cursor mongo_cursor;
 
 struct mongo_cursor {
     int64_t id;     /* 0: not in the table */
-    uint64_t owner; /* serial of the key that its client has used: others may not use it */
+    uint64_t owner; /* serial of the account key that its client has used; only clients with that key may use the cursor */
     slice ns;       /* "database.collection" */
     budget memory;  /* counts everything below */
     arena arena;    /* everything that the find refers to */
@@ -58,7 +58,8 @@ typedef enum cursor_state { CURSOR_TAKEN, CURSOR_UNKNOWN, CURSOR_BUSY, CURSOR_OF
 
 /* Takes a cursor out; give it back or free it. */
 cursor_state mongo_cursors_take(mongo_cursors *t, int64_t id, uint64_t owner, mongo_cursor **cursor_out);
-void mongo_cursors_give(mongo_cursors *t, mongo_cursor *c, int64_t now_us); /* back into the table; freed if it was killed meanwhile */
-void mongo_cursors_drop(mongo_cursors *t, mongo_cursor *c);                 /* a cursor that was taken and has ended */
+void mongo_cursors_give(mongo_cursors *t, mongo_cursor *c,
+                        int64_t now_us);                    /* puts it back into the table, or frees it if it was killed meanwhile */
+void mongo_cursors_drop(mongo_cursors *t, mongo_cursor *c); /* frees a cursor that was taken and has ended */
 
 cursor_state mongo_cursors_kill(mongo_cursors *t, int64_t id, uint64_t owner); /* CURSOR_TAKEN: it is gone */

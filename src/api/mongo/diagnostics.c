@@ -1,4 +1,4 @@
-/* What shells, drivers and monitoring tools ask the server about itself. */
+/* Commands by which shells, drivers and monitoring tools ask about the server: buildInfo, hostInfo, serverStatus, …. */
 #include <unistd.h>
 
 #include "api/mongo/cursors.h"

@@ -1,4 +1,4 @@
-/* explain: how the documents of a filter are found. The find is run, and what the core tells about it is shown in MongoDB's form. */
+/* explain: how the documents of a filter are found. Runs the find, and shows the core's explanation in MongoDB's form. */
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"

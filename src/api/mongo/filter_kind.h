@@ -1,4 +1,5 @@
-/* filter_kind.h — a MongoDB filter as a filter of the core's finds (query/filter.h); and what an evaluation in a command has.
+/* filter_kind.h — a MongoDB filter as a filter of the core's finds (query/filter.h); and the variables that evaluation within a command can
+ * use.
  *
  * The argument is {"q": filter, "now": date, "let": variables, "collation": document}; the last two may be left out. */
 #pragma once
@@ -20,7 +21,7 @@ typedef struct mongo_scope {
 MUST_CHECK err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scope *scope_out);
 /* Strings compare by this collation document from now on; empty: by bytes. Before anything is parsed. */
 MUST_CHECK err mongo_scope_collate(op *o, slice collation, mongo_scope *s);
-/* A run with these variables; call it after everything was parsed. `steps` is its budget. */
+/* Prepares a run with these variables. Call it after everything was parsed. `steps` is the run's budget. */
 mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps);
 
 slice mongo_filter_argument(arena *a, const mongo_find *f);

@@ -94,7 +94,7 @@ static void page_read(call *c) {
 static void read_page(mongo_request *q) {
     mongo_batch *b = batch_of(q);
     const mongo_find *f = &b->cursor->find;
-    if (b->rows_max == 0) { /* the client wants the cursor only */
+    if (b->rows_max == 0) { /* batchSize 0: only a cursor, no documents */
         mongo_batch_answer(q, OK);
         return;
     }
@@ -149,7 +149,7 @@ static bool take_key(mongo_request *q, slice document) {
     return s->scan.failed == OK;
 }
 
-/* The documents go to the cursor as the client sees them. */
+/* Projects the documents and adds them to the cursor. */
 static bool hold(void *context, slice document) {
     mongo_request *q = context;
     mongo_batch *b = batch_of(q);

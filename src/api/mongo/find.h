@@ -1,7 +1,7 @@
-/* find.h — within api/mongo: a find, which is a filter with a sort, and its plan; and reading its documents.
+/* find.h — within api/mongo: a find (filter, sort, projection), its plan, and reading its documents.
  *
- * The plan is what the core's index can do of it (plan.c): conditions, a partition. The whole filter is always among the conditions, so
- * that the result is exact. */
+ * The plan is the part that the core's index can evaluate (plan.c): conditions, a partition. The whole filter is always among the
+ * conditions, so that the result is exact. */
 #pragma once
 
 #include "account/account.h"

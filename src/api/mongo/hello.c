@@ -20,15 +20,15 @@ struct mongo_hello_state {
     mongo_request *q;
     unsigned await_ms;
     bool is_master;
-    bool streams; /* it takes one reply after the other */
+    bool streams; /* exhaust: it accepts a stream of replies */
     int32_t replies;
     arena_mark before; /* where the arena was before the reply: a stream may have any number of them */
 };
 
 /* ---- the reply ---- */
 
-/* Clients connect to the hosts of the reply. Those are the name and port that this client has used, as far as it is known: the name of the
- * TLS handshake, or the address. */
+/* Clients connect to the hosts of the reply. So the reply has the name and port that this client has used, as far as they are known: the
+ * name in the TLS handshake, or the address. */
 static slice own_host(mongo_request *q) {
     char room[HTTP_PEER_BYTES];
     const char *local = frames_local(q->frame->conn, room);
@@ -85,7 +85,7 @@ static void add_compression(mongo_request *q, mql_builder *b) {
     mql_close(b);
 }
 
-/* A failed speculation is left out of the reply: the client then authenticates as usual, and hears why. */
+/* If speculative authentication fails, the reply does not mention it: the client then authenticates as usual, and gets the error. */
 static void add_speculative(mongo_request *q, mql_builder *b) {
     mql_value asked = mongo_arg(q, "speculativeAuthenticate"), database = mql_member(asked, SLICE_LIT("db"));
     char room[ACCESS_SCRAM_REPLY_MAX];
@@ -142,7 +142,7 @@ static void taken(frames_request *frame) {
     await(s);
 }
 
-/* One of several replies: the next one refers to it. */
+/* Ends one reply of a stream; the next one refers to its id. */
 static void stream(mongo_hello_state *s) {
     mongo_request *q = s->q;
     buf *out = frames_out(q->frame);

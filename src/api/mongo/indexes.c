@@ -126,7 +126,7 @@ typedef struct indexing {
     buf out;
     mql_builder list; /* the new array */
     bool made_collection;
-    mongo_request *q; /* while it waits for the index */
+    mongo_request *q; /* the request that waits for the index */
     net_delay delay;
     unsigned waited_ms;
 } indexing;
@@ -140,7 +140,7 @@ static indexing *begin_change(mongo_request *q) {
     return c;
 }
 
-/* 85, 86: an index with this name or key exists already and differs. *same_out: it exists as it is. */
+/* 85, 86: a different index with this name or key exists. *same_out: the same index exists. */
 static err compare(mongo_request *q, const mongo_memo *memo, const mongo_index *x, bool *same_out) {
     doc_walk w;
     doc_element e;
@@ -258,7 +258,7 @@ static err dropped_for_unique(mongo_request *q) {
     return OK;
 }
 
-/* Unique keys of a container are fixed: an empty collection is made anew. */
+/* A container's unique keys cannot change, so an empty collection is dropped and recreated. */
 static err remake(mongo_request *q, indexing *c) {
     arena *a = q->frame->arena;
     c->memo.shard_key = c->memo.shard_key.n ? arena_copy(a, c->memo.shard_key) : SLICE_EMPTY;

@@ -18,7 +18,7 @@ typedef struct insertion {
     size_t n;
     uint64_t inserted;
     mongo_write_errors errors;
-    item_op *refused; /* ordered: a document that cannot be inserted ends the insert, after the chunk before it */
+    item_op *refused; /* ordered: the invalid document that ends the insert, after the chunk before it was committed */
     err refused_code;
     const mongo_validator *validator;
     mongo_handler done;
@@ -80,7 +80,7 @@ static void chunk_decided(call *c) {
     next_chunk(q);
 }
 
-/* Fills the chunk with documents that can be inserted. In an ordered insert, a document that cannot be ends it. */
+/* Fills the chunk with valid documents. In an ordered insert, an invalid document ends it. */
 static err fill_chunk(mongo_request *q) {
     insertion *x = insertion_of(q);
     size_t bytes = 0;

@@ -1,5 +1,5 @@
-/* memo.h — what a collection's container keeps for MongoDB: its indexes as MongoDB lists them, its options, its shard key, its UUID; and
- * the container's settings that follow from these.
+/* memo.h — what a collection's container stores for this API (its memo): its indexes as MongoDB lists them, its options, its shard key, its
+ * UUID; and the container's settings that follow from these.
  *
  *   {"uuid": BinData, "shardKey": {"a.b": "hashed"}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}, …],
  *    "options": {…}, "log": 1440} */
@@ -17,7 +17,7 @@ typedef struct mongo_memo {
     int32_t log_minutes; /* how long versions are kept for change streams; 0: not at all */
 } mongo_memo;
 
-/* Slices point into the container's memo, or are constant. */
+/* Reads the memo. Slices point into the container's memo, or are constant. */
 mongo_memo mongo_memo_of(const container *c);
 slice mongo_memo_write(arena *a, const mongo_memo *memo);
 

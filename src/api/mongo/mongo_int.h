@@ -39,8 +39,8 @@ enum { MONGO_NAME_SHOWN = 64 };
 typedef struct mongo_sasl {
     access_scram scram;
     int32_t conversation;
-    bool skips_empty; /* the client wants no empty exchange at the end */
-    bool ending;      /* authenticated; the empty exchange is still to come */
+    bool skips_empty; /* the client skips the empty exchange at the end */
+    bool ending;      /* authenticated, but the client will send one more, empty message */
 } mongo_sasl;
 
 typedef struct mongo_hello_state mongo_hello_state; /* hello.c */
@@ -69,8 +69,8 @@ typedef err (*mongo_handler)(mongo_request *q);
 typedef enum mongo_flag {
     MONGO_OPEN = 1 << 0,     /* allowed before authentication */
     MONGO_NAMED = 1 << 1,    /* the command's value is a collection's name */
-    MONGO_BEYOND = 1 << 2,   /* the service does not have it: 115 on the service's surface */
-    MONGO_READABLE = 1 << 3, /* its reply is never compressed */
+    MONGO_BEYOND = 1 << 2,   /* Azure's service does not have it: refused with 115 if only its commands are offered */
+    MONGO_READABLE = 1 << 3, /* its reply is never compressed, as the protocol demands */
     MONGO_WRITES = 1 << 4,   /* may be repeated by a client: retryable */
     MONGO_WITHIN = 1 << 6,   /* allowed within a transaction */
     MONGO_SILENT = 1 << 5,   /* does not count as the last request for getLastRequestStatistics */
@@ -94,13 +94,13 @@ typedef struct mongo_session {
     mongo_session_id id;
     int64_t number;        /* txnNumber, if numbered */
     int32_t statement;     /* stmtId: the number of its first statement */
-    bool retryable;        /* its statements leave receipts */
+    bool retryable;        /* each statement stores a receipt */
     bool perhaps_repeated; /* receipts may exist already */
 } mongo_session;
 
 /* An arena object of the frame; lives until the reply is sent. */
 struct mongo_request {
-    union { /* the call in progress; first, so that a call is found to be the request's */
+    union { /* the call in progress; first member: `done` finds the request by a cast */
         call any;
         call_read read;
         call_commit commit;
@@ -121,7 +121,7 @@ struct mongo_request {
     int64_t now_ms, started_us;
     mongo_session session;
     call_transaction *transaction;   /* taken from the session; NULL: none */
-    session_state transaction_state; /* what becomes of it; an error aborts it */
+    session_state transaction_state; /* its state after this command; an error aborts it */
     bool write_failed;               /* there are writeErrors */
     struct writing *writing;         /* the next two: transaction.c */
     struct mongo_reading *reading;
@@ -136,14 +136,14 @@ struct mongo_request {
     account_change *change;
     mongo_handler next;              /* continues when the change is decided */
     void (*clean)(mongo_request *q); /* frees what the request holds outside its arena; NULL: nothing */
-    void *state;                     /* of the command's handler */
+    void *state;                     /* belongs to the command's handler */
     mongo_scan *scan;                /* in progress */
     struct mongo_batch *batch;       /* batch.h; NULL: none */
     void *out;                       /* aggregate_write.c */
     struct sorting *sorting;         /* find.c */
-    const struct mql_match *match;   /* what is left to check of a document that was read by its key; NULL: nothing */
+    const struct mql_match *match;   /* conditions still to be checked for a document that was read by its key; NULL: none */
     mongo_creation *creation;
-    mongo_handler after; /* continues when the database is there, or the collection changed */
+    mongo_handler after; /* continues when the database exists, or the collection was changed */
 
     size_t reply_start;
     bool replying;
@@ -168,7 +168,7 @@ static inline mql_value mongo_arg(const mongo_request *q, const char *name) {
     return mongo_member(q->message.body, name);
 }
 
-/* An argument of a type, or as if it was not given: null and missing. 14 (TypeMismatch) if it has another type. */
+/* Reads an argument of one type. Null and missing leave the output unchanged. 14 (TypeMismatch): it has another type. */
 MUST_CHECK err mongo_arg_document(mongo_request *q, const char *name, slice *document_out); /* else empty */
 MUST_CHECK err mongo_arg_array(mongo_request *q, const char *name, slice *array_out);
 MUST_CHECK err mongo_arg_text(mongo_request *q, const char *name, slice *text_out);

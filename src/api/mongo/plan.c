@@ -15,7 +15,7 @@ typedef struct planner {
 
 static bool is_useful(const planner *p, const mql_node *n, unsigned depth);
 
-/* Whether every branch has something that the index can do; otherwise the disjunction needs all items. */
+/* Whether the index can evaluate something of every branch; otherwise the disjunction needs all items. */
 static bool is_useful_or(const planner *p, const mql_node *n, unsigned depth) {
     bool useful = n->first != NULL && depth < DEPTH_MAX;
     for (const mql_node *m = n->first; useful && m; m = m->next) {

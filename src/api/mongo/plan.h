@@ -1,6 +1,6 @@
-/* plan.h — what the core can do of a MongoDB filter: one document by its key, one partition, conditions for the index.
+/* plan.h — the part of a MongoDB filter that the core can evaluate: one document by its key, one partition, conditions for the index.
  *
- * Conditions are implied by the filter, never more than it: each document that matches the filter meets them. The filter itself is always
+ * The filter implies the conditions: each document that matches the filter meets them. The filter itself is always
  * added as a custom filter, so the result is exact. */
 #pragma once
 

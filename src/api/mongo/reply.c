@@ -1,4 +1,4 @@
-/* Replies: the document, its end, errors, and what is remembered of the request. */
+/* Replies: the document, errors, ending the request, and its statistics for getLastRequestStatistics. */
 #include <stdlib.h>
 
 #include "api/mongo/mongo_int.h"
@@ -222,7 +222,7 @@ void mongo_error_of(const op *o, arena *a, err code, mongo_error *e) {
     e->name = mongo_code_name(e->code, e->room);
 }
 
-/* Tell drivers that the same write, or the whole transaction, may succeed when it is sent again. */
+/* Error labels: they tell drivers that the same write, or the whole transaction, may succeed if it is repeated. */
 static void add_labels(const mongo_request *q, mql_builder *b, int32_t code) {
     bool elsewhere = code == CODE_SHUTDOWN_IN_PROGRESS || code == CODE_NOT_WRITABLE_PRIMARY;
     bool later = code == CODE_WRITE_CONFLICT || code == CODE_NO_SUCH_TRANSACTION || code == CODE_TOO_MANY_REQUESTS;

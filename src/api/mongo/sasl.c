@@ -67,7 +67,7 @@ static void note_user(mongo_request *q, slice user) {
     q->conn->user[n] = 0;
 }
 
-/* "n,,n=user,r=…": the name as the client has written it. */
+/* "n,,n=user,r=…": the name, still with SCRAM's escapes. */
 static void note_scram_user(mongo_request *q, slice message) {
     for (size_t i = 0; i + 3 < message.n; i++) {
         if (memcmp(message.p + i, ",n=", 3) == 0) {

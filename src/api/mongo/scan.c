@@ -20,7 +20,7 @@ static void finish(mongo_request *q, mongo_handler handler) {
 static void page_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     mongo_scan *s = q->scan;
-    if (!q->transaction) { /* there it is set */
+    if (!q->transaction) { /* a transaction has set it already */
         s->from = q->call.find.next;
     }
     s->from = s->stopped ? SLICE_EMPTY : s->from;

@@ -9,8 +9,8 @@
 struct mongo_scan {
     const mongo_find *find;
     bool (*take)(mongo_request *q, slice document); /* false: stop before this document, or an error, which is in `failed` */
-    void (*begin_page)(mongo_request *q);           /* before each page, on the loop; NULL: nothing to do */
-    mongo_handler page;                             /* after each page; it calls mongo_scan_next, or not. NULL: at once */
+    void (*begin_page)(mongo_request *q);           /* called before each page, on the loop; NULL: not called */
+    mongo_handler page; /* called after each page; calls mongo_scan_next to continue. NULL: the next page follows at once */
     mongo_handler done;
     size_t rows_max;      /* documents of a page; 0: the core's limit */
     container *container; /* in a transaction: another one than the request's; NULL: the request's */

@@ -6,7 +6,7 @@
 #include "base/keyed_hash.h"
 #include "base/memory.h"
 
-/* Clients choose the ids: with a keyed hash they cannot choose some that collide. */
+/* Clients choose the ids. The hash is keyed, so that they cannot choose colliding ones. */
 #define HASH_FUNCTION(key, n, hash_out) ((hash_out) = (unsigned)keyed_hash_bytes(slice_of((key), (n)), 0))
 #include <uthash.h>
 
@@ -17,7 +17,7 @@ typedef struct session {
     session_state state;
     bool taken;
     bool ending;                   /* endSessions while it was taken */
-    call_transaction *transaction; /* while it is open */
+    call_transaction *transaction; /* NULL: none is open */
     struct session *newer, *older; /* by last use */
     UT_hash_handle hh;
 } session;
@@ -182,7 +182,7 @@ session_turn mongo_sessions_take(mongo_sessions *t, const mongo_session_id *id, 
 
 void mongo_sessions_give(mongo_sessions *t, const mongo_session_id *id, session_state state, int64_t now_us) {
     pthread_mutex_lock(&t->lock);
-    session *s = find(t, id); /* it is there: a session that is taken is not forgotten */
+    session *s = find(t, id); /* never NULL: a taken session is not forgotten */
     s->taken = false;
     touch(t, s, now_us);
     if (s->ending) {

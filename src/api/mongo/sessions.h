@@ -34,8 +34,8 @@ size_t mongo_sessions_open(mongo_sessions *t); /* number of open transactions */
 /* ---- retryable writes ---- */
 
 typedef enum session_write {
-    SESSION_FIRST,   /* the first time that the number is used: no receipt can exist */
-    SESSION_AGAIN,   /* perhaps a repetition: look for receipts */
+    SESSION_FIRST,   /* the number is new: no receipt can exist */
+    SESSION_AGAIN,   /* the number was used, or may have been: look for receipts */
     SESSION_TOO_OLD, /* a higher number was used before */
 } session_write;
 

@@ -63,7 +63,7 @@ static void sort_all(mongo_sorter *s) {
     }
 }
 
-/* With a limit, every so often the documents that cannot be among the first ones are dropped: at least half of the list. */
+/* With a limit: whenever the list is twice as long as needed, drops the documents that cannot be among the first ones. */
 static void prune(mongo_sorter *s) {
     enum { AT_LEAST = 64 };
     bool many = s->n >= AT_LEAST || s->bytes > MONGO_SORT_BYTES / 4;

@@ -163,7 +163,7 @@ struct mongo_reading {
     mongo_scope scope;
     const mql_match *match; /* NULL: all documents */
     bool parsed;            /* match is set: the first visit, on a worker, parses the filter */
-    item_key key;           /* of the document or the partition */
+    item_key key;           /* key of the document or the partition */
     arena row;
     size_t taken;
     call_step done;
@@ -212,7 +212,7 @@ static container *container_of(const mongo_request *q, const mongo_scan *s) {
     return s->container ? s->container : q->container;
 }
 
-/* The document that the filter names, its partition, or the whole collection. */
+/* Chooses what to read: the document that the filter names, its partition, or the whole collection. */
 static void choose_rows(mongo_request *q, struct mongo_reading *r, item_rows_ask *ask) {
     const mongo_find *f = r->scan->find;
     bool alone;

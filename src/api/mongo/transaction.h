@@ -10,9 +10,9 @@
 
 /* Takes the transaction that the command belongs to, or begins it. 251 (NoSuchTransaction), 263 (OperationNotSupportedInTransaction). */
 MUST_CHECK err mongo_transaction_enter(mongo_request *q);
-void mongo_transaction_leave(mongo_request *q, bool failed); /* when the command is answered */
+void mongo_transaction_leave(mongo_request *q, bool failed); /* call when the command is answered */
 
-/* A commit of the operations; within the transaction, if there is one. Each operation gets its code. `done` releases by
+/* Commits the operations, or adds them to the transaction if there is one. Each operation gets its code. `done` must call
  * call_commit_give(&q->call.commit) in both cases. */
 void mongo_commit(mongo_request *q, item_op *ops, size_t n, bool stops, call_step done);
 

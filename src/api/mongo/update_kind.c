@@ -75,7 +75,7 @@ typedef struct ready_edit {
     const mongo_validator *validator;
     bool upsert;
     bool replaces; /* the whole document */
-    bool images;   /* change streams may ask for the document before */
+    bool images;   /* store the previous document, for change streams (pre-images) */
     size_t bytes_max;
 } ready_edit;
 
@@ -135,7 +135,7 @@ static slice inserted(arena *a, slice document) {
     return mongo_built_copy(a, &b, &out);
 }
 
-/* For change streams: what the update changed, and the document before. */
+/* Makes the note for change streams: what the update changed, and the previous document. */
 static err note_change(const item_edit_input *in, const ready_edit *e, mql_run *r, slice after, item_edit_result *result) {
     slice description = SLICE_EMPTY;
     if (!in->there || !item_versions_kept(in->container)) {

@@ -8,7 +8,7 @@ enum {
     FLAG_CHECKSUM = 1,
     FLAG_MORE_TO_COME = 2,
     FLAG_EXHAUST_ALLOWED = 1 << 16,
-    FLAGS_REQUIRED = 0xFFFF, /* of these, unknown ones must be refused */
+    FLAGS_REQUIRED = 0xFFFF, /* unknown flags among these must be refused */
     CHECKSUM_BYTES = 4,
     COMPRESSED_HEAD_BYTES = 9,
     REPLY_AWAIT_CAPABLE = 8,

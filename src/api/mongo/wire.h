@@ -29,7 +29,7 @@ typedef enum wire_opcode {
     WIRE_MSG = 2013,
 } wire_opcode;
 
-/* Array argument of a command that was sent beside its body. */
+/* An array argument that was sent as a section of its own (section 1). */
 typedef struct wire_sequence {
     slice name;
     slice documents; /* well-formed BSON documents, one after the other */
@@ -42,7 +42,7 @@ typedef struct wire_message {
     bool more_to_come;   /* the client wants no reply */
     bool allows_exhaust; /* the client takes several replies */
     uint8_t compressor;  /* wire_compressor of the request; its reply may use the same */
-    slice database;      /* OP_QUERY: from the namespace; otherwise empty, the body has it */
+    slice database;      /* OP_QUERY: from the namespace; empty for OP_MSG, whose body has it */
     slice body;          /* well-formed BSON */
     wire_sequence sequences[WIRE_SEQUENCES_MAX];
     size_t sequences_n;

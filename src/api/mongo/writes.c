@@ -212,7 +212,7 @@ static void finish(mongo_request *q) {
     }
 }
 
-/* After an error of a statement: the next one, or the end. */
+/* After an error of a statement: continues with the next one (unordered), or ends. */
 static void statement_ended(mongo_request *q, bool failed) {
     mongo_writes *w = writes_of(q);
     w->at++;
@@ -311,7 +311,7 @@ struct mongo_best {
     mql_sort sort;
     mongo_scope scope;
     arena row; /* of one document */
-    buf key;   /* sort key of the best one; empty: none yet */
+    buf key;   /* sort key of the best document; empty: none yet */
 };
 
 static void copy_key(arena *a, item_key *to, const item_key *from) {
@@ -362,7 +362,7 @@ static err edit_found(mongo_request *q) {
         init_op(q, &w->ops[i], &w->keys[i]);
         op_init(&w->ops[i].op, &w->page, q->op.now_s);
         w->ops[i].edit = w->edit;
-        w->ops[i].receipt = mongo_receipt_of(q, w->base + w->at, w->image); /* of one document: others are not retryable */
+        w->ops[i].receipt = mongo_receipt_of(q, w->base + w->at, w->image); /* only statements for one document are retryable */
     }
     commit_ops(q, w->keys_n, w->ordered, edits_decided);
     return OK;
@@ -565,7 +565,7 @@ static void insert_upsert(mongo_request *q, err code) {
 
 /* ---- statements that may be repetitions ---- */
 
-/* The outcome of the first time, as an operation that the committer has repeated. */
+/* Answers a repeated statement with the outcome that its receipt has. */
 static item_op repeated_op(const item_receipt_found *found) {
     bool before = found->image == ITEM_IMAGE_BEFORE;
     return (item_op){.repeated = true,
@@ -591,7 +591,7 @@ static void receipt_read(call *c) {
     }
 }
 
-/* Its document may no longer match, so it is not searched for before the receipt. */
+/* Looks for the receipt first: after the first time, the document may no longer match. */
 static void look_for_receipt(mongo_request *q) {
     mongo_writes *w = writes_of(q);
     call_receipt_init(&q->call.receipt, &q->front->core, &q->frame->client, &q->op, q->container, receipt_read);

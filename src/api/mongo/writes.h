@@ -24,7 +24,7 @@ void mongo_write_errors_answer(mongo_write_errors *e, mql_builder *b); /* adds w
 /* The first error as the command's own. Frees them. */
 MUST_CHECK err mongo_first_error(mongo_request *q, mongo_write_errors *e);
 
-/* Inserts documents, which follow each other, into q->container, for another command. An error ends it. */
+/* Inserts documents into q->container, for another command. `documents` holds one after the other. The first error ends it. */
 MUST_CHECK err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done);
 
 /* The same for a part of a command; the first document is its statement number `first`. `done` finds the errors by mongo_insert_errors. */
@@ -52,8 +52,8 @@ typedef struct mongo_writes {
     size_t n;
     size_t base; /* the number of the first statement in its command */
     bool ordered;
-    bool keeps;       /* keep the document before and after, for findAndModify */
-    item_image image; /* which of them a repetition needs */
+    bool keeps;       /* findAndModify: keep the document before and after the change */
+    item_image image; /* which of the two the receipt stores for a repetition */
     mongo_handler done;
 
     /* result */
@@ -68,7 +68,7 @@ typedef struct mongo_writes {
     item_edit edit; /* of a statement that finds its documents: parsed once for all of them */
     arena page;     /* keys and operations of a page of them */
     item_op *ops;
-    item_key *keys; /* of the documents that a page has found */
+    item_key *keys; /* keys of the documents that a page has found */
     size_t keys_n;
     unsigned attempts;
     mongo_find find;
@@ -78,6 +78,6 @@ typedef struct mongo_writes {
 
 void mongo_writes_start(mongo_request *q, mongo_writes *w); /* q->state is w until `done` */
 
-/* Checks that a document may be stored, and gives it an _id as its first member: its own, or a new one. */
+/* Checks that a document may be stored, and moves its _id to the front, or adds a new one. */
 MUST_CHECK err mongo_prepare_document(mongo_request *q, op *o, slice document, slice *prepared_out);
 enum { MONGO_DOCUMENT_MAX = 16 * 1024 * 1024, MONGO_SERVICE_DOCUMENT_MAX = 2 * 1024 * 1024 };

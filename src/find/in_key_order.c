@@ -20,7 +20,7 @@ typedef struct key_walk {
     bool in_keys;                      /* keys begin with this path, so clusters matter */
     bool tells;                        /* entries contain all that the query needs; an item is loaded only if its value is not whole */
     bool once;                         /* one row per value is enough */
-    bool ended;                        /* the walk has enough keys, or passed the bound up to which other ranges were read */
+    bool ended;                        /* the walk has enough keys, or has passed the key up to which the other ranges were read */
     size_t held;                       /* keys that the visitor had before this range */
     char value[INDEX_VALUE_BYTES_MAX]; /* value of the last entry */
     size_t value_n;

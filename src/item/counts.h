@@ -14,7 +14,7 @@ struct counts_log {
     uint64_t next;             /* number of the next group entry */
     bool gathers;              /* this group writes a checkpoint */
     buf pending;               /* this group's entry */
-    container_range **touched; /* ranges touched since the last checkpoint; references */
+    container_range **touched; /* references to the ranges written since the last checkpoint */
     size_t touched_n, touched_cap;
 };
 

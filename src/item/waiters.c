@@ -92,7 +92,7 @@ void waiters_add(container_space *space, change_waiter *w) {
     put_in(w->keyed ? &list->keyed[w->hash % BUCKETS] : &list->wide, w);
     atomic_fetch_add(&list->waiting, 1);
     pthread_mutex_unlock(&list->lock);
-    atomic_thread_fence(memory_order_seq_cst); /* the caller's following checks see newer state */
+    atomic_thread_fence(memory_order_seq_cst); /* so the caller's next check sees newer state */
 }
 
 bool waiters_remove(container_space *space, change_waiter *w) {

@@ -42,8 +42,8 @@ typedef enum mql_source_kind {
  * of a stage such as $changeStream. */
 typedef struct mql_source {
     mql_source_kind kind;
-    mql_value argument;     /* of the stage that names the kind; missing for a collection */
-    slice filter;           /* of leading $match stages, as one filter; empty: all documents */
+    mql_value argument;     /* argument of the stage that names the kind; missing for a collection */
+    slice filter;           /* the leading $match stages as one filter; empty: all documents */
     const mql_match *match; /* the same, parsed; NULL: all documents */
     slice sort;             /* a sort specification; empty: natural order */
     uint64_t skip, limit;   /* UINT64_MAX: no limit */

@@ -30,10 +30,6 @@ bool mql__table_find(const mql__table *t, slice key, uint32_t *entry_out) {
     return find(t, keyed_hash_bytes(key, 0), key, entry_out);
 }
 
-slice mql__table_key(const mql__table *t, uint32_t entry) {
-    return t->entries[entry].key;
-}
-
 static void link_entry(mql__table *t, uint32_t entry) {
     uint32_t *head = &t->heads[t->entries[entry].hash & (t->heads_n - 1)];
     t->entries[entry].next = *head;

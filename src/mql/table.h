@@ -9,7 +9,7 @@
 typedef struct mql__table {
     arena *arena; /* for keys and entries */
     struct mql__entry *entries;
-    uint32_t *heads; /* of the chains: entry + 1; 0: empty */
+    uint32_t *heads; /* first entry of each chain, plus 1; 0: empty */
     uint32_t n, room, heads_n;
 } mql__table;
 
@@ -18,4 +18,3 @@ void mql__table_init(mql__table *t, arena *a);
 /* The entry of the key, which is added if there is none. Entries are numbered from 0 in the order in which they were added. */
 MUST_CHECK err mql__table_put(mql__table *t, slice key, uint32_t *entry_out, bool *added_out);
 bool mql__table_find(const mql__table *t, slice key, uint32_t *entry_out);
-slice mql__table_key(const mql__table *t, uint32_t entry);

@@ -10,7 +10,7 @@
 typedef struct push {
     mql_value each; /* missing: the operand itself is pushed */
     int64_t position, slice;
-    bool sorted, by_fields; /* by the fields in `sort`, or by the whole element */
+    bool sorted, by_fields; /* by_fields: sorted by the fields in `sort`; otherwise by the whole element */
     bool descending;
     mql_sort sort;
 } push;

@@ -166,7 +166,7 @@ static void add_typed(reader *r, find_demand *c, const query_value *object) {
     }
 }
 
-/* undefined equals no value. */
+/* undefined is not equal to any value. */
 static void add_point(reader *r, find_demand *c, const query_value *v) {
     bool whole;
     if (v->type == TYPE_UNDEFINED) {

@@ -11,7 +11,7 @@ enum { STORE_LEVELS = 7, STORE_FIGURES_FAMILIES = 8 };
 
 typedef struct store_level_figures {
     uint64_t files, bytes;
-    uint64_t written, read; /* by what ended in this level: flushes end in level 0, compactions in any */
+    uint64_t written, read; /* by flushes and compactions whose output is in this level; flushes write to level 0 */
     uint64_t jobs;
     double cpu_s;
 } store_level_figures;
@@ -20,11 +20,11 @@ typedef struct store_family_figures {
     const char *name;
     uint64_t files, bytes;
     uint64_t entries, deletions;        /* in tables */
-    uint64_t key_bytes, value_bytes;    /* of these entries, before compression */
+    uint64_t key_bytes, value_bytes;    /* size of these entries before compression */
     uint64_t filter_bytes, index_bytes; /* parts of the tables that lookups need first */
     uint64_t memtable_bytes;
     uint64_t reader_bytes;  /* memory of open tables, besides the cache */
-    uint64_t pending_bytes; /* that compactions have yet to rewrite */
+    uint64_t pending_bytes; /* estimate of the bytes that compactions have yet to rewrite */
     /* counters */
     uint64_t logged;   /* bytes of keys and values written to the log */
     uint64_t ingested; /* tables written by the tail */

@@ -73,7 +73,7 @@ typedef struct disk_space {
     int64_t checked_us, said_us;
     store_use room;      /* batches with this use or a higher one are accepted */
     bool no_compactions; /* RocksDB's automatic compactions are off */
-    bool no_tiers;       /* those of tiered families are off */
+    bool no_tiers;       /* automatic compactions of tiered families are off */
     /* Under the reclaimer's lock: keys deleted while the disk was nearly full. */
     key_range deleted[STORE_FAMILIES];
     bool compact; /* some of them have not been considered for compaction yet */

@@ -19,7 +19,7 @@ enum {
     LEVEL_BYTES = 256 * MEGABYTE,
     FILTER_BITS = 10,
     ITEM_BLOCK_BYTES = 16 * 1024,
-    PART_BYTES = 4096, /* of filters and indexes */
+    PART_BYTES = 4096, /* size of a block of filters and indexes */
     /* Tiered families: sorted sequences that a read merges. */
     TIERS = 4,            /* merging begins; more would save writes, but an index lookup takes 1 to 2 µs in each */
     TIERS_SLOWED = 32,    /* writes are delayed */

@@ -6,7 +6,7 @@
 #include "net/http_int.h"
 #include "wire.h"
 
-enum { HELD_MAX = 16, COMPARED_MAX = 90 }; /* past so many streams, those that are refused depend on when answers go out */
+enum { HELD_MAX = 16, COMPARED_MAX = 90 }; /* with more streams, the choice of those that are refused depends on timing */
 
 static http_request *held[HELD_MAX];
 static unsigned held_n, handled_n;

@@ -309,7 +309,7 @@ static void queues_are_bounded(void **state) {
     assert_int_equal(sched_submit(b.sched, &jobs[3]->job), OK);
     surplus->job.tenant = 'b';
     assert_int_equal(sched_submit(b.sched, &surplus->job), E_WORK_BUSY);
-    jobs[4] = make('c', 1); /* the queue is full of other tenants' jobs, but they cannot lock it out */
+    jobs[4] = make('c', 1); /* other tenants' jobs fill the queue, but a new tenant still gets its place */
     assert_int_equal(sched_submit(b.sched, &jobs[4]->job), OK);
     assert_int_equal(sched_counted(b.sched).refused, 2);
     assert_int_equal(sched_counted(b.sched).waiting, 5);

@@ -188,7 +188,7 @@ static void carry_epk(const direct_request *q, http_request *http) {
     http->field[FIELD_END_EPK] = !to.n ? SLICE_LIT("FF") : text ? to : hex_of(http->arena, to);
 }
 
-/* Which container the client took the name for: by a token of its own, or by the id beside the names. */
+/* The container id (rid) that the client expects behind the name: from its own token, or from the rid sent beside the names. */
 static slice cached_rid(const direct_request *q, arena *a) {
     rid id;
     if (q->field[FIELD_CACHED_RID].p || !q->name[DIRECT_CONTAINER].p || !read_rid(q->rid, &id)) {

@@ -31,7 +31,7 @@ typedef enum direct_name {
 typedef struct direct_request {
     uint16_t resource, operation;
     uint8_t activity[DIRECT_ACTIVITY_BYTES];
-    bool identified; /* it has a TransportRequestID: an answer finds its request by it */
+    bool identified; /* it has a TransportRequestID, by which the client matches answers to requests */
     uint32_t id;
     slice field[FIELD_COUNT]; /* p NULL: absent */
     slice name[DIRECT_NAMES]; /* likewise */

@@ -12,9 +12,9 @@ enum { CHUNK_DOCUMENTS = 256, CHUNK_BYTES = 4 * 1024 * 1024, DOCUMENTS_MAX = 100
 typedef struct insertion {
     mongo_list list;
     bool ordered, ended;
-    size_t index; /* of the next document */
+    size_t index; /* index of the next document */
     item_op *ops;
-    size_t *indexes; /* of the documents in the chunk */
+    size_t *indexes; /* indexes of the chunk's documents in the command */
     size_t n;
     uint64_t inserted;
     mongo_write_errors errors;

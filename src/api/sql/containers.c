@@ -8,7 +8,7 @@ static void write_keys(buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
     size_t n = range_largest_keys(c, position, top);
     for (size_t i = 0, written = 0; i < n; i++) {
-        if (top[i].text_n < HOTKEY_TEXT_MAX) { /* longer ones are truncated, so no valid JSON */
+        if (top[i].text_n < HOTKEY_TEXT_MAX) { /* a longer body is truncated, which is then not valid JSON */
             buf_addf(out, "%s{\"partitionKey\":%.*s,\"sizeInKB\":%lu}", written++ ? "," : "", (int)top[i].text_n, top[i].text,
                      (unsigned long)top[i].value / 1024);
         }

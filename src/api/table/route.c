@@ -95,8 +95,8 @@ static table_error parse_resource(arena *a, slice text, table_route *r) {
     return take_keys(a, keys, r) ? TABLE_FINE : TABLE_INVALID_INPUT;
 }
 
-/* "account", or the read-only endpoint of a second region, which is the same server here: "account-secondary", and as the Python SDK makes
- * it of a path-style address, "account-secondary/account". */
+/* Matches "account"; or "account-secondary", the read-only endpoint of a second region, which is the same server here. The Python SDK turns
+ * path-style addresses into "account-secondary/account". */
 static slice take_account(slice *path) {
     slice first = until(*path, '/'), secondary = SLICE_LIT("-secondary");
     *path = slice_skip(*path, first.n + 1);

@@ -9,8 +9,9 @@
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe } from "node:test";
 import { MongoClient } from "mongodb";
+import { itOn } from "../sdk/it.js";
 import { emulatorKey, Server } from "../sdk/server.js";
 
 export { assert, emulatorKey, Server };
@@ -89,20 +90,8 @@ class Bench {
     }
   }
 
-  // A failing test shows what the server has written to standard error.
-  it(name, test) {
-    it(name, async () => {
-      const from = this.server.stderr.length;
-      try {
-        await test();
-      } catch (error) {
-        const said = this.server.stderr.slice(from).trimEnd();
-        const gone = this.server.child.exitCode ?? this.server.child.signalCode;
-        if (gone !== null) error.message += `\nThe server is gone (${gone}).`;
-        if (said) error.message += `\nThe server said:\n${said}`;
-        throw error;
-      }
-    });
+  it(name, test, options) {
+    itOn(() => this.server, name, test, options);
   }
 }
 

@@ -1,9 +1,9 @@
 // Fairness: heavy queries of one container alongside another's pages and plans, work of disconnected clients, full queues, the cost of
 // failed work, and large writes alongside point reads.
 
-import { readFileSync } from "node:fs";
 import http from "node:http";
 import { assert, suite, key, refused, rounds, sleep } from "./harness.js";
+import { processorMs, stopwatch } from "./processes.js";
 import { binary, emulatorKey, sign, signed } from "./server.js";
 
 const sanitized = /asan|tsan/.test(binary);
@@ -54,20 +54,13 @@ async function until(what, test) {
   }
 }
 
-const milliseconds = async (promise) => {
-  const begun = performance.now();
+// How long a request takes, not counting the time that other programs had the processors.
+const milliseconds = async (t, promise) => {
+  const elapsed = stopwatch(t.server.child.pid);
   const answer = await promise;
   assert.equal(answer.status, 200, answer.text);
-  return performance.now() - begun;
+  return elapsed();
 };
-
-// Processor time in milliseconds of the process, or of its main thread, which is the first loop.
-function processorMs(t, thread = false) {
-  const { pid } = t.server.child;
-  const text = readFileSync(thread ? `/proc/${pid}/task/${pid}/stat` : `/proc/${pid}/stat`, "utf8");
-  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return 10 * (Number(fields[11]) + Number(fields[12]));
-}
 
 suite("fairness", (t) => {
   const plan = { ...asQuery, "x-ms-cosmos-is-query-plan-request": "True", "x-ms-cosmos-supported-query-features": "OrderBy" };
@@ -92,7 +85,7 @@ suite("fairness", (t) => {
         plan: t.rest.post(`${lightPath}/docs`, ordered, { headers: plan }),
         "plan of the same container": t.rest.post(`${heavyPath}/docs`, ordered, { headers: plan }),
       };
-      for (const [what, promise] of Object.entries(asked)) slowest[what] = Math.max(slowest[what], await milliseconds(promise));
+      for (const [what, promise] of Object.entries(asked)) slowest[what] = Math.max(slowest[what], await milliseconds(t, promise));
     }
     const attacked = attackers.pending;
     attackers.stop();
@@ -106,9 +99,9 @@ suite("fairness", (t) => {
     await until("at work", async () => (await workOf(t, "pages")) === 20);
     attackers.stop();
     await until("idle", async () => (await workOf(t, "pages")) === 0);
-    const before = processorMs(t);
+    const before = processorMs(t.server.child.pid);
     await sleep(1000);
-    assert.ok(processorMs(t) - before < 300, "the processors are idle");
+    assert.ok(processorMs(t.server.child.pid) - before < 300, "the processors are idle");
     const { text } = await t.rest.get("/metrics", { sign: false });
     assert.ok(Number(/tesela_work_cancelled_total\{lane="pages"\} (\d+)/.exec(text)[1]) >= 20, "all were cancelled");
   });
@@ -116,7 +109,7 @@ suite("fairness", (t) => {
   t.it("a full queue is refused at once, with a time", async () => {
     const attackers = attack(t, heavyPath, 300);
     await until("refused", () => attackers.answers.length >= 36);
-    const page = await milliseconds(t.rest.get(`${lightPath}/docs`, { headers: key("x") }));
+    const page = await milliseconds(t, t.rest.get(`${lightPath}/docs`, { headers: key("x") }));
     attackers.stop();
     for (const answer of attackers.answers.slice(0, 36)) {
       refused(answer, 429, { substatus: 3092, text: "waiting for a worker" });
@@ -170,9 +163,9 @@ suite(
       const path = await t.containerPath();
       const properties = Object.fromEntries(repeat(130_000, (i) => [`p${i}`, i % 7]));
       const bodies = repeat(sanitized ? 3 : 6, (i) => JSON.stringify({ id: `${i}`, pk: "x", ...properties }));
-      const before = { all: processorMs(t), loop: processorMs(t, true) };
+      const before = { all: processorMs(t.server.child.pid), loop: processorMs(t.server.child.pid, { mainThread: true }) };
       const answers = await Promise.all(bodies.map((body) => t.rest.post(`${path}/docs`, body, { headers: { ...key("x"), prefer: "return=minimal" } })));
-      const spent = { all: processorMs(t) - before.all, loop: processorMs(t, true) - before.loop };
+      const spent = { all: processorMs(t.server.child.pid) - before.all, loop: processorMs(t.server.child.pid, { mainThread: true }) - before.loop };
       for (const answer of answers) assert.equal(answer.status, 201, answer.text.slice(0, 300));
       assert.ok(answers[0].charge > 1000, "every property is indexed, and paid for");
       assert.ok(spent.loop < 0.45 * spent.all, `${spent.loop} ms of ${spent.all} on the loop`);
@@ -183,9 +176,9 @@ suite(
       await t.rest.post(`${path}/docs`, { id: "1", pk: "x", s: "\u0001".repeat(340_000) }, { headers: key("x") }); // two megabytes as text
       const headers = { ...key("x"), "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True" };
       const read = (n) => t.rest.post(`${path}/docs`, repeat(n, () => ({ operationType: "Read", id: "1" })), { headers });
-      const before = { all: processorMs(t), loop: processorMs(t, true) };
+      const before = { all: processorMs(t.server.child.pid), loop: processorMs(t.server.child.pid, { mainThread: true }) };
       for (let i = 0; i < rounds(10); i++) assert.equal((await read(10)).json[9].resourceBody.s.length, 340_000);
-      const spent = { all: processorMs(t) - before.all, loop: processorMs(t, true) - before.loop };
+      const spent = { all: processorMs(t.server.child.pid) - before.all, loop: processorMs(t.server.child.pid, { mainThread: true }) - before.loop };
       assert.ok(spent.loop < 0.6 * spent.all, `${spent.loop} ms of ${spent.all} on the loop`);
       refused(await read(40), 413);
     });

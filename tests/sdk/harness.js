@@ -8,9 +8,10 @@
 // In a test, t has: client (the SDK), rest (a bare signing client), database and databasePath (the suite's database), scheme, server.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe } from "node:test";
 import https from "node:https";
 import { CosmosClient } from "@azure/cosmos";
+import { itOn } from "./it.js";
 import { emulatorKey, Rest, Server } from "./server.js";
 export { random } from "./random.js";
 
@@ -113,20 +114,8 @@ class Bench {
     return `${this.databasePath}/colls/${id}`;
   }
 
-  // Defines a test; its failure includes the server's standard error.
-  it(name, test, options = {}) {
-    it(name, options, async () => {
-      const from = this.server.stderr.length;
-      try {
-        await test();
-      } catch (error) {
-        const said = this.server.stderr.slice(from).trimEnd();
-        const gone = this.server.child.exitCode ?? this.server.child.signalCode;
-        if (gone !== null) error.message += `\nThe server is gone (${gone}).`;
-        if (said) error.message += `\nThe server said:\n${said}`;
-        throw error;
-      }
-    });
+  it(name, test, options) {
+    itOn(() => this.server, name, test, options);
   }
 }
 

@@ -1,13 +1,16 @@
 // Hostile queries: each ends within bounded time and memory, with rows or with an error in the service's form. Meanwhile another client's
 // point reads continue, and the server survives.
 
-import { readFileSync } from "node:fs";
 import { assert, suite, key, sleep } from "./harness.js";
+import { processorMs, residentBytes, stopwatch } from "./processes.js";
 import { binary } from "./server.js";
 
 const sanitized = /asan|tsan/.test(binary);
-const worstMs = sanitized ? 90_000 : 8_000; // of one request: a page ends after five seconds (1.5 sanitized), an item takes a third of a second; sanitized servers run four at a time
-const worstReadMs = sanitized ? 6_000 : 2_500; // of a concurrent point read, on a shared machine
+// The server's processor time for one request: a page ends after five seconds (1.5 with a sanitizer, which makes steps ten times as slow), and
+// the last item takes at most a third of a second. Processor time, because the machine may be busy; a request that only waits runs into the time
+// limit of this file (tools/dev/sdk-file.sh).
+const worstMs = sanitized ? 30_000 : 8_000;
+const worstReadMs = sanitized ? 6_000 : 2_500; // of a concurrent point read
 const worstBytes = (sanitized ? 4 : 1) * 1024 * 1024 * 1024;
 const largest = 512 * 1024; // bytes of a query's text
 
@@ -60,21 +63,16 @@ async function fillContainer(t) {
 
 // ---- watching the server ----
 
-function residentBytes(t) {
-  const status = readFileSync(`/proc/${t.server.child.pid}/status`, "utf8");
-  return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(status)[1]);
-}
-
 // Reads one item repeatedly and checks the server's memory, until stopped.
 function watch(t, path) {
   const seen = { slowestMs: 0, bytes: 0, reads: 0, on: true };
   const work = (async () => {
     while (seen.on) {
-      const begun = performance.now();
+      const elapsed = stopwatch(t.server.child.pid);
       const read = await t.rest.get(`${path}/docs/light1`, { headers: key("a") });
       assert.equal(read.status, 200, read.text);
-      seen.slowestMs = Math.max(seen.slowestMs, performance.now() - begun);
-      seen.bytes = Math.max(seen.bytes, residentBytes(t));
+      seen.slowestMs = Math.max(seen.slowestMs, elapsed());
+      seen.bytes = Math.max(seen.bytes, residentBytes(t.server.child.pid));
       seen.reads++;
       await sleep(10);
     }
@@ -315,18 +313,18 @@ function checkError(answer, name) {
   assert.ok(answer.message.length > 10, name);
 }
 
-// Sends one request while watching the server.
-async function endure(t, path, name, send, statuses, text) {
+// Sends one request, or as many as `requests` says, while watching the server.
+async function endure(t, path, name, send, statuses, text, requests = 1) {
   const stop = watch(t, path);
-  const begun = performance.now();
+  const before = processorMs(t.server.child.pid);
   const answer = await send();
-  const ms = performance.now() - begun;
+  const ms = processorMs(t.server.child.pid) - before;
   const seen = await stop();
   if (process.env.TESELA_SHOW) console.log(`${name}: ${answer.status} ${ms.toFixed(0)} ms, ${(seen.bytes / 1e6).toFixed(0)} MB, reads ${seen.slowestMs.toFixed(0)} ms; ${answer.text.slice(0, 150)}`);
   assert.ok([statuses].flat().includes(answer.status), `${name}: ${answer.status} ${answer.text.slice(0, 400)}`);
   if (answer.status !== 200) checkError(answer, name);
   if (text) assert.match(answer.text, text, name);
-  assert.ok(ms < worstMs, `${name}: took ${ms.toFixed(0)} ms`);
+  assert.ok(ms < worstMs * requests, `${name}: took ${ms} ms of processor time`);
   assert.ok(seen.bytes < worstBytes, `${name}: the server has ${seen.bytes} bytes`);
   assert.ok(seen.slowestMs < worstReadMs, `${name}: a point read took ${seen.slowestMs.toFixed(0)} ms`);
   assert.equal(t.server.child.exitCode, null, name);
@@ -426,7 +424,7 @@ suite(
       names.push("DISTINCT of huge values", "a long string compared in each row", "ORDER BY a megabyte in each row", "JOINs of subqueries");
       const sent = names.map((name) => t.rest.post(`${at}/docs`, bodyOf(name), { headers: queryHeaders }));
       const oneThatFailed = (answers) => answers.find(({ status }) => status === 408) ?? answers.at(-1); // none failed if each page ended between two items
-      await endure(t, at, "all at once", async () => oneThatFailed(await Promise.all(sent)), [200, 408]);
+      await endure(t, at, "all at once", async () => oneThatFailed(await Promise.all(sent)), [200, 408], undefined, names.length);
       for (const each of await Promise.all(sent)) assert.ok([200, 400, 408, 503].includes(each.status), each.text.slice(0, 300)); // 503: together they need more memory than there is
     });
   },

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after } from "node:test";
 import { assert, suite, sleep } from "./harness.js";
+import { stopwatch } from "./processes.js";
 import { binary } from "./server.js";
 
 const folder = new URL("../script/hostile/", import.meta.url);
@@ -57,9 +58,10 @@ function check({ id, expected, rest }, answer) {
 async function execute(t, path, script) {
   const made = await t.rest.post(`${path}/sprocs`, { id: script.id, body: script.body });
   assert.equal(made.status, 201, `${script.id}: ${made.text.slice(0, 200)}`);
-  const started = performance.now();
+  const elapsed = stopwatch(t.server.child.pid);
   const answer = await t.rest.post(`${path}/sprocs/${script.id}`, [], { headers: noKey });
-  assert.ok(performance.now() - started < worstMs, `${script.id} took ${performance.now() - started} ms`);
+  const ms = elapsed();
+  assert.ok(ms < worstMs, `${script.id} took ${ms} ms`);
   check(script, answer);
 }
 
@@ -68,10 +70,10 @@ function readOn(t, path) {
   const state = { going: true, reads: 0, slowest: 0 };
   state.ended = (async () => {
     while (state.going) {
-      const started = performance.now();
+      const elapsed = stopwatch(t.server.child.pid);
       const answer = await t.rest.get(`${path}/docs/there`, { headers: noKey });
       assert.equal(answer.status, 200);
-      state.slowest = Math.max(state.slowest, performance.now() - started);
+      state.slowest = Math.max(state.slowest, elapsed());
       state.reads++;
       await sleep(5);
     }

@@ -1,6 +1,7 @@
 // Ids and sizes.
 
 import { assert, suite, refused, key, etagForm } from "./harness.js";
+import { processorMs } from "./processes.js";
 
 const twoMegabytes = 2 * 1024 * 1024;
 
@@ -104,9 +105,9 @@ suite("query texts", (t) => {
     const parameters = [...Array.from({ length: n }, (_, i) => ({ name: `@i${i}`, value: `${i}` })), { name: "@p", value: "a" }];
     const headers = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True" };
     const path = `${t.databasePath}/colls/${container.id}/docs`;
-    const begun = performance.now();
+    const before = processorMs(t.server.child.pid);
     const answer = await t.rest.post(path, { query, parameters }, { headers });
-    const ms = performance.now() - begun;
+    const ms = processorMs(t.server.child.pid) - before;
     assert.equal(answer.status, 200, answer.text);
     assert.deepEqual(answer.json.Documents.map((item) => item.id), ["7"]);
     assert.ok(ms < 3000, `${ms} ms`);

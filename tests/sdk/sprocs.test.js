@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import { ChangeFeedMode, ChangeFeedPolicy, ChangeFeedRetentionTimeSpan, ChangeFeedStartFrom, CosmosClient } from "@azure/cosmos";
 import { assert, emulatorKey, eventually, fails, key, Rest, Server, sleep, suite } from "./harness.js";
+import { stopwatch } from "./processes.js";
 
 // ---- helpers ----
 
@@ -538,14 +539,14 @@ describe("script workers", () => {
   });
 
   it("that never end are ended, and nobody waits for them", async () => {
-    const begun = performance.now();
+    const elapsed = stopwatch(server.child.pid);
     const endless = Array.from({ length: process.env.TESELA_SANITIZED ? 2 : 3 }, (_, n) => container().scripts.storedProcedure("endless").execute(`e${n}`, []).catch((error) => error));
     await sleep(200);
     const times = [];
     for (let n = 0; n < 100; n++) {
-      const asked = performance.now();
+      const taken = stopwatch(server.child.pid);
       await container().item("counter", "a").read();
-      times.push(performance.now() - asked);
+      times.push(taken());
     }
     times.sort((x, y) => x - y);
     assert.ok(times[50] < 250, `half of the reads took ${times[50]} ms or more`);
@@ -554,7 +555,7 @@ describe("script workers", () => {
       assert.equal(error.code, 408, error.message);
       assert.equal(Number(error.headers["x-ms-request-charge"]), 451); // 4.5 s beyond the free half second
     }
-    assert.ok(performance.now() - begun < 15_000);
+    assert.ok(elapsed() < 15_000);
     assert.equal(await run("add", 1), 2);
   });
 

@@ -2,6 +2,7 @@
 // seconds from the second of the write, so a ttl of 1 can expire in a moment; items that must be seen first have a longer ttl.
 
 import { assert, suite, fails, refused, key, rounds, sleep, eventually } from "./harness.js";
+import { stopwatch } from "./processes.js";
 
 const gone = async (container, id) => (await container.item(id, "a").read()).statusCode === 404;
 const there = async (container, id) => (await container.item(id, "a").read()).statusCode === 200;
@@ -57,12 +58,21 @@ suite(
       assert.ok(await there(container, "1"));
     });
 
+    // Each write comes before the item expires, the last one after the first one's time. On a busy machine that may take several tries.
     t.it("starts anew with every write", async () => {
       const container = await t.container({ defaultTtl: 5 });
-      await container.items.create({ id: "1", pk: "a" });
-      for (let i = 0; i < 3; i++) {
-        await sleep(2000); // a busy machine may add 3 s
-        await container.item("1", "a").patch([{ op: "set", path: "/v", value: i }]);
+      for (let timely = false; !timely; ) {
+        const begun = performance.now();
+        await container.items.upsert({ id: "1", pk: "a" });
+        timely = true;
+        for (let i = 0, last = begun; i < 3 && timely; i++) {
+          await sleep(2000);
+          const patched = await container.item("1", "a").patch([{ op: "set", path: "/v", value: i }]).catch((error) => error);
+          const inTime = performance.now() - last < 4000; // times to live count whole seconds
+          assert.ok(patched.statusCode === 200 || !inTime, `${patched.message}`);
+          timely = inTime;
+          last = performance.now();
+        }
       }
       assert.ok(await there(container, "1"));
       await container.item("1", "a").patch([{ op: "set", path: "/ttl", value: -1 }]);
@@ -121,15 +131,16 @@ suite(
       }
       const left = async () => (await Promise.all(doomed.map(usage))).reduce((sum, { count }) => sum + count, 0);
       const times = async (isOver) => {
-        const all = [];
+        const all = [], alone = []; // alone: without the time that other programs had the processors
         for (let i = 0; !(await isOver(i)); i++) {
           for (const request of [() => quiet.item("1", "a").read(), () => quiet.items.upsert({ id: "1", pk: "a", i })]) {
-            const begun = performance.now();
+            const elapsed = stopwatch(t.server.child.pid), begun = performance.now();
             assert.ok((await request()).statusCode < 300);
             all.push(performance.now() - begun);
+            alone.push(elapsed());
           }
         }
-        return { n: all.length, median: all.sort((a, b) => a - b)[all.length >> 1], max: all.at(-1) };
+        return { n: all.length, median: all.sort((a, b) => a - b)[all.length >> 1], max: Math.max(...alone) };
       };
       const before = await times((i) => i === 100);
       const full = await left();

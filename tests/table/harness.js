@@ -12,8 +12,9 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe } from "node:test";
 import { AzureNamedKeyCredential, TableClient, TableServiceClient } from "@azure/data-tables";
+import { itOn } from "../sdk/it.js";
 import { emulatorKey, Server } from "../sdk/server.js";
 
 export { assert, emulatorKey, Server };
@@ -93,20 +94,8 @@ class Bench {
     return `${word}${this.scheme}${++names}`;
   }
 
-  // Defines a test. If it fails, the message includes what the server wrote to standard error.
-  it(name, test) {
-    it(name, async () => {
-      const from = this.server.stderr.length;
-      try {
-        await test();
-      } catch (error) {
-        const said = this.server.stderr.slice(from).trimEnd();
-        const gone = this.server.child.exitCode ?? this.server.child.signalCode;
-        if (gone !== null) error.message += `\nThe server is gone (${gone}).`;
-        if (said) error.message += `\nThe server said:\n${said}`;
-        throw error;
-      }
-    });
+  it(name, test, options) {
+    itOn(() => this.server, name, test, options);
   }
 }
 

@@ -19,4 +19,5 @@ case $name in vectors) export TSAN_OPTIONS=$TSAN_OPTIONS:detect_deadlocks=0 ;; e
 cd "$root/tests/sdk"
 # The time-out is for a server or a test that hangs.
 TESELA_BIN=$root/$build/tesela timeout 600 node --test --test-reporter=spec "./$name.test.js" >"$log.log" 2>&1 && touch "$log.passed"
-echo "$build $name: $(seconds_since "$start") s" >>"$log.log"
+times >"$log.times"
+echo "$build $name: $(seconds_since "$start") s, $(processor_seconds <"$log.times") s of processor time" >>"$log.log"

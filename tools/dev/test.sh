@@ -20,16 +20,23 @@ list() {
     for name in "${long_steps[@]}"; do printf '  %-10s %s\n' "$name" "${about[$name]}"; done
 }
 
-# Runs one step, and writes its exit code, numbers of passed and failed tests and seconds to build-logs/STEP.result. Not to be called as a
-# condition: bash would forget `set -e` within.
+# Runs a step's function in this shell; at the end writes what `times` says of its processes to build-logs/STEP.times.
+run_body() {
+    set -euo pipefail
+    trap 'times >"$root/build-logs/$name.times"' EXIT
+    "step_$name"
+}
+
+# Runs one step, and writes its exit code, numbers of passed and failed tests, seconds and processor seconds to build-logs/STEP.result. Not to be
+# called as a condition: bash would forget `set -e` within.
 run_step() {
     local name=$1 log=$root/build-logs/$1.log start=$EPOCHREALTIME rc ok bad
     set +e
     if [ -n "${TESELA_VERBOSE:-}" ]; then
-        (set -euo pipefail; "step_$name") 2>&1 | tee "$log"
+        (run_body) 2>&1 | tee "$log"
         rc=${PIPESTATUS[0]}
     else
-        (set -euo pipefail; "step_$name") >"$log" 2>&1
+        (run_body) >"$log" 2>&1
         rc=$?
     fi
     set -e
@@ -40,21 +47,21 @@ run_step() {
     else
         [ "$bad" -gt 0 ] || bad=1
     fi
-    echo "$rc $ok $bad $(seconds_since "$start")" >"$root/build-logs/$name.result"
+    echo "$rc $ok $bad $(seconds_since "$start") $(processor_seconds <"$root/build-logs/$name.times")" >"$root/build-logs/$name.result"
 }
 
 # Prints a step's result, and adds it to the sums of run_steps.
 report_step() {
-    local rc ok bad seconds
-    read -r rc ok bad seconds <"$root/build-logs/$1.result"
+    local rc ok bad seconds processor
+    read -r rc ok bad seconds processor <"$root/build-logs/$1.result"
     if [ "$rc" -eq 0 ]; then
-        printf 'ok    %5d passed  %8s s\n' "$ok" "$seconds"
+        printf 'ok    %5d passed  %8s s  %8s s of processor time\n' "$ok" "$seconds" "$processor"
     else
-        printf 'FAIL  %5d failed  %8s s\n' "$bad" "$seconds"
+        printf 'FAIL  %5d failed  %8s s  %8s s of processor time\n' "$bad" "$seconds" "$processor"
         tail -n 200 "$root/build-logs/$1.log" | sed 's/^/    /'
         failures+=("$1")
     fi
-    echo "$1 $seconds" >>"$times"
+    echo "$1 $seconds $processor" >>"$times"
     passed=$((passed + ok)) failed=$((failed + bad))
 }
 

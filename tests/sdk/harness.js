@@ -189,7 +189,7 @@ export function key(...components) {
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Polls until a condition holds; the time limit is generous because the machine may be busy.
-export async function eventually(what, isSo, ms = 20_000) {
+export async function eventually(what, isSo, ms = 60_000) {
   const end = Date.now() + ms;
   while (!(await isSo())) {
     assert.ok(Date.now() < end, `${what}, within ${ms} ms`);

@@ -9,7 +9,8 @@ const sanitized = /asan|tsan/.test(binary);
 // The server's processor time for one request: a page ends after five seconds (1.5 with a sanitizer, which makes steps ten times as slow), and
 // the last item takes at most a third of a second. Processor time, because the machine may be busy; a request that only waits runs into the time
 // limit of this file (tools/dev/sdk-file.sh).
-const worstMs = sanitized ? 30_000 : 8_000;
+const worstMs = sanitized ? 15_000 : 8_000;
+const pageMs = sanitized ? 1_500 : 5_000;
 const worstReadMs = sanitized ? 6_000 : 2_500; // of a concurrent point read
 const worstBytes = (sanitized ? 4 : 1) * 1024 * 1024 * 1024;
 const largest = 512 * 1024; // bytes of a query's text
@@ -313,6 +314,12 @@ function checkError(answer, name) {
   assert.ok(answer.message.length > 10, name);
 }
 
+// A page ends by the clock. If the server had a processor for a part of that time only, the page may end before the work is done that leads to
+// the expected answer: with an error, or with a continuation.
+function endedEarly(answer, ms) {
+  return ms < 0.7 * pageMs && (answer.status === 408 || (answer.status === 200 && answer.headers["x-ms-continuation"] !== undefined));
+}
+
 // Sends one request, or as many as `requests` says, while watching the server.
 async function endure(t, path, name, send, statuses, text, requests = 1) {
   const stop = watch(t, path);
@@ -321,9 +328,10 @@ async function endure(t, path, name, send, statuses, text, requests = 1) {
   const ms = processorMs(t.server.child.pid) - before;
   const seen = await stop();
   if (process.env.TESELA_SHOW) console.log(`${name}: ${answer.status} ${ms.toFixed(0)} ms, ${(seen.bytes / 1e6).toFixed(0)} MB, reads ${seen.slowestMs.toFixed(0)} ms; ${answer.text.slice(0, 150)}`);
-  assert.ok([statuses].flat().includes(answer.status), `${name}: ${answer.status} ${answer.text.slice(0, 400)}`);
+  const early = ![statuses].flat().includes(answer.status) && endedEarly(answer, ms);
+  assert.ok(early || [statuses].flat().includes(answer.status), `${name}: ${answer.status} ${answer.text.slice(0, 400)}`);
   if (answer.status !== 200) checkError(answer, name);
-  if (text) assert.match(answer.text, text, name);
+  if (text && !early) assert.match(answer.text, text, name);
   assert.ok(ms < worstMs * requests, `${name}: took ${ms} ms of processor time`);
   assert.ok(seen.bytes < worstBytes, `${name}: the server has ${seen.bytes} bytes`);
   assert.ok(seen.slowestMs < worstReadMs, `${name}: a point read took ${seen.slowestMs.toFixed(0)} ms`);
@@ -428,5 +436,5 @@ suite(
       for (const each of await Promise.all(sent)) assert.ok([200, 400, 408, 503].includes(each.status), each.text.slice(0, 300)); // 503: together they need more memory than there is
     });
   },
-  { schemes: ["http"], flags: sanitized ? ["--page-ms", "1500"] : [] }, // many of these run until their page's time is over
+  { schemes: ["http"], flags: ["--page-ms", `${pageMs}`] }, // many of these run until their page's time is over
 );

@@ -8,8 +8,8 @@ long_step() { long_steps+=("$1"); about[$1]=$2; }
 step includes 'includes point downward only, as docs/architecture.md draws it'
 step links 'links in the documents lead somewhere'
 step spelling 'words in documents, comments and messages, by codespell'
-step release 'the binary that users get: gcc, optimised, LTO, hardened, no warnings'
-step asan 'everything built with clang, no warnings; unit tests and fuzz corpora with AddressSanitizer and UndefinedBehaviorSanitizer'
+step build 'the binary that users get (gcc, optimised, LTO, hardened), and with clang everything for AddressSanitizer and ThreadSanitizer; no warnings'
+step asan 'unit tests and fuzz corpora with AddressSanitizer and UndefinedBehaviorSanitizer'
 step tsan 'the tests with threads, a server under load, and SDK files in which threads meet, with ThreadSanitizer'
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
@@ -62,7 +62,15 @@ at_once() {
 step_includes() { "$root/tools/check-includes"; }
 step_links() { "$root/tools/check-links"; }
 step_spelling() { "$root/tools/check-spelling"; }
-step_release() { build_release tesela; }
+
+# At the same time, since linking the optimised binary leaves a processor idle for some of its time.
+step_build() { at_once build_for_users build_for_tests; }
+build_for_users() { build_release tesela; }
+build_for_tests() {
+    build_asan all bench
+    build_tsan "${tsan_targets[@]}"
+}
+tsan_targets=(tesela threaded bench/tesela-load)
 
 # ---- unit tests ----
 
@@ -75,7 +83,7 @@ step_asan() {
 
 step_tsan() {
     setup sdk
-    build_tsan tesela threaded bench/tesela-load
+    build_tsan "${tsan_targets[@]}"
     run_meson build-tsan --timeout-multiplier 5 --suite threaded --no-suite long --no-suite clustered
     "$root/tests/threads/run"
     sdk_run 3 build-tsan "${sdk_threads[@]}"

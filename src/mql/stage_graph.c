@@ -5,7 +5,7 @@
 #include "mql/match_int.h"
 #include "mql/show.h"
 #include "mql/stages.h"
-#include "mql/table.h"
+#include "mql/hash_table.h"
 
 typedef struct graph {
     slice from, as, depth_field, restrict_filter;

@@ -322,7 +322,7 @@ static void compressed_messages(void **state) {
     wrong(9);
 }
 
-/* What a reply is read as again. */
+/* Reads a reply back. */
 static void replies(void **state) {
     (void)state;
     for (wire_compressor with = COMPRESS_NONE; with < COMPRESS_COUNT; with++) {
@@ -348,7 +348,7 @@ static void replies(void **state) {
     }
 }
 
-/* Cut, changed and random bytes never do harm; the sanitizers look. */
+/* Truncated, changed and random bytes do no harm, which the sanitizers check. */
 static void hostile_bytes(void **state) {
     (void)state;
     random_source r;

@@ -109,7 +109,7 @@ static void constants_are_folded(void **state) {
     e = parse(&w, "{'$rand': {}}");
     assert_false(mql_expression_constant(e, &v));
     e = parse(&w, "{'$cond': [false, {'$switch': {'branches': [{'case': false, 'then': 1}]}}, 2]}");
-    assert_true(mql_evaluate(&w.run, e, &v) == OK); /* an error in what is not evaluated is none */
+    assert_true(mql_evaluate(&w.run, e, &v) == OK); /* an error in a branch that is not evaluated does not count */
     world_close(&w);
 }
 
@@ -273,7 +273,7 @@ static void names_in_the_table_are_unique(void **state) {
     }
 }
 
-/* MongoDB 7's operators; after the bar those that Azure's service has not. */
+/* MongoDB 7's operators; those after the bar are not offered by Azure's service. */
 static const char operators[] =
     "abs acos acosh add allElementsTrue and anyElementTrue arrayElemAt arrayToObject asin asinh atan atan2 atanh avg ceil cmp concat "
     "concatArrays cond const convert cos cosh dateFromParts dateFromString dateToParts dateToString dayOfMonth dayOfWeek dayOfYear "

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "store/committer.h"
-#include "store/fault.h"
+#include "store/failing_store.h"
 #include "store/folder.h"
 #include "store/store.h"
 

@@ -1,4 +1,4 @@
-/* fault.h — for tests: wraps another store, and makes the n-th read, write or scan from now fail. */
+/* failing_store.h — for tests: wraps another store, and makes the n-th read, write or scan from now fail. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-#include "store/fault.h"
+#include "store/failing_store.h"
 
 #include <pthread.h>
 #include <stdlib.h>

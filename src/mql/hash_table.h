@@ -1,4 +1,4 @@
-/* table.h — within mql/: a hash table from bytes to a small number, for groups and joins.
+/* hash_table.h — within mql/: a hash table from bytes to a small number, for groups and joins.
  *
  * The keys are chosen by clients, so the hash is keyed (base/keyed_hash.h); equal hashes are told apart by the bytes. Memory is counted;
  * entries cannot be removed one by one. */

@@ -1,5 +1,5 @@
-/* table.c — chained hashing; the chains are indexes into one array of entries. */
-#include "mql/table.h"
+/* hash_table.c — chained hashing; the chains are indexes into one array of entries. */
+#include "mql/hash_table.h"
 
 #include "base/keyed_hash.h"
 

@@ -108,10 +108,11 @@ suite("fairness", (t) => {
 
   t.it("a full queue is refused at once, with a time", async () => {
     const attackers = attack(t, heavyPath, 300);
-    await until(t, "refused", () => attackers.answers.length >= 36);
+    const turnedAway = () => attackers.answers.filter(({ status }) => status === 429); // on a busy machine, pages of others may have ended before
+    await until(t, "refused", () => turnedAway().length >= 36);
     const page = await milliseconds(t, t.rest.get(`${lightPath}/docs`, { headers: key("x") }));
     attackers.stop();
-    for (const answer of attackers.answers.slice(0, 36)) {
+    for (const answer of turnedAway()) {
       refused(answer, 429, { substatus: 3092, text: "waiting for a worker" });
       assert.ok(Number(answer.headers["x-ms-retry-after-ms"]) > 0);
     }

@@ -8,6 +8,7 @@
 
 #include "api/mongo/change_event.h"
 #include "base/op.h"
+#include "extended_json.h"
 
 static arena a;
 
@@ -24,14 +25,7 @@ static int tear_down(void **state) {
 }
 
 static slice bson_of(const char *json) {
-    bson_error_t error;
-    bson_t *b = bson_new_from_json((const uint8_t *)json, -1, &error);
-    if (!b) {
-        fail_msg("%s: %s", json, error.message);
-    }
-    slice copy = arena_copy(&a, slice_of(bson_get_data(b), b->len));
-    bson_destroy(b);
-    return copy;
+    return extended_json(&a, json);
 }
 
 static const mongo_watch plain = {.database = SLICE_LIT("d"), .collection = SLICE_LIT("c")};

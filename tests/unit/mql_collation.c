@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "extended_json.h"
 #include "mql/collation.h"
 #include "mql/match.h"
 #include "mql/sort.h"
@@ -31,14 +32,7 @@ static int tear_down(void **state) {
 }
 
 static slice document(const char *text) {
-    bson_error_t error;
-    bson_t *bson = bson_new_from_json((const uint8_t *)text, -1, &error);
-    if (!bson) {
-        fail_msg("%s: %s", text, error.message);
-    }
-    slice copy = arena_copy(&memory, slice_of(bson_get_data(bson), bson->len));
-    bson_destroy(bson);
-    return copy;
+    return extended_json(&memory, text);
 }
 
 static mql_collation *collation(const char *text) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
+#include "extended_json.h"
 #include "mql/match_tree.h"
 #include "mql/project.h"
 #include "mql/sort.h"
@@ -33,14 +34,7 @@ static int tear_down(void **state) {
 }
 
 static slice document(const char *text) {
-    bson_error_t error;
-    bson_t *bson = bson_new_from_json((const uint8_t *)text, -1, &error);
-    if (!bson) {
-        fail_msg("%s: %s", text, error.message);
-    }
-    slice copy = arena_copy(&memory, slice_of(bson_get_data(bson), bson->len));
-    bson_destroy(bson);
-    return copy;
+    return extended_json(&memory, text);
 }
 
 static const mql_match *parse(slice filter) {

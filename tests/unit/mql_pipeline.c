@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "extended_json.h"
 #include "mql/pipeline.h"
 
 enum { STEPS = 1000 * 1000 * 1000, SLOTS = 16 };
@@ -39,15 +40,7 @@ static int end(void **state) {
 }
 
 static slice bson_of(world *w, const char *json) {
-    bson_error_t error;
-    bson_t *b = bson_new_from_json((const uint8_t *)json, -1, &error);
-    if (!b) {
-        fail_msg("%s: %s", json, error.message);
-        return SLICE_EMPTY;
-    }
-    slice copy = arena_copy(&w->arena, slice_of(bson_get_data(b), b->len));
-    bson_destroy(b);
-    return copy;
+    return extended_json(&w->arena, json);
 }
 
 static const mql_pipeline *parsed(world *w, const char *json) {

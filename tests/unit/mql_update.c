@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "extended_json.h"
 #include "mql/update.h"
 #include "rounds.h"
 
@@ -38,15 +39,7 @@ static int end(void **state) {
 }
 
 static slice bson_of(world *w, const char *json) {
-    bson_error_t error;
-    bson_t *b = bson_new_from_json((const uint8_t *)json, -1, &error);
-    if (!b) {
-        fail_msg("%s: %s", json, error.message);
-        return SLICE_EMPTY;
-    }
-    slice copy = arena_copy(&w->arena, slice_of(bson_get_data(b), b->len));
-    bson_destroy(b);
-    return copy;
+    return extended_json(&w->arena, json);
 }
 
 static err apply(world *w, const char *update, slice document, uint64_t steps, mql_updated *updated) {

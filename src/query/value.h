@@ -20,7 +20,7 @@ typedef struct query_value {
     /* TYPE_OBJECT with a BSON type that JSON lacks (written by another API): that type; `bytes` is then its value as it lies in the
      * document. It is returned unchanged. If its members are needed, it is the object that docs/json.md shows, such as {"$oid":"…"}. */
     uint8_t extended;
-    bool holes;    /* TYPE_ARRAY made by value_array from some undefined values: they are stored in it, for functions that skip them */
+    bool holes;    /* TYPE_ARRAY: value_array was given undefined values, and stored them as such for functions that skip them */
     double number; /* TYPE_NUMBER */
     int64_t integer;
     slice bytes;                   /* TYPE_STRING: UTF-8; TYPE_ARRAY, TYPE_OBJECT: a BSON document */

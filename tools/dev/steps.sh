@@ -13,10 +13,11 @@ step asan 'unit tests and fuzz corpora with AddressSanitizer and UndefinedBehavi
 step tsan 'the tests with threads, a server under load, and SDK files in which threads meet, with ThreadSanitizer'
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
-step sdk 'the official SDK against the server with AddressSanitizer, over https; what measures time against the optimised one'
+step sdk 'the official SDK against the server with AddressSanitizer, over https'
 step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
+step timed 'SDK files that measure time, and the examples, against the optimised build'
 step fuzz 'each fuzz target with the same few thousand inputs'
 step abuse 'what attackers do: more memory than there is, all turns, slow and idle connections; a victim is served'
 step crash 'kill -9, lost power, full disks, strange folders: nothing acknowledged is lost'
@@ -29,8 +30,8 @@ long_step fuzzlong 'each fuzz target for a minute'
 long_step abuselong 'the attacks for a minute, against both builds'
 long_step crashlong 'eight times as many kills'
 
-# Those that leave processors idle. In a run of several steps, neighbours among these run at the same time.
-idle_steps=(fuzz abuse crash)
+# Steps that run at the same time as the step before them: `timed`, `abuse` and `crash` leave processors idle, and `fuzz` runs only on idle ones.
+declare -A beside=([fuzz]=timed [crash]=abuse)
 
 # How the sanitizers behave, in every step: what they find ends the program that has it.
 export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1
@@ -103,8 +104,8 @@ step_variants() {
 
 # ---- fuzzing ----
 
-# fuzz_all SECONDS [RUNS]: two targets at a time, each for so many seconds or inputs, at low priority, since other steps may run beside it; a failing one shows its log when all are
-# done.
+# fuzz_all SECONDS [RUNS]: two targets at a time, each for so many seconds or inputs, on idle processors only, since a step that measures time may
+# run beside it. A failing target shows its log when all are done.
 fuzz_all() {
     local seconds=$1 runs=${2:-} logs=$root/build-asan/fuzz-logs names=() name failed=0
     build_asan all
@@ -114,7 +115,7 @@ fuzz_all() {
     rm -rf "$logs" && mkdir -p "$logs"
     export root seconds runs logs
     # shellcheck disable=SC2016 # the shells that xargs starts expand it
-    printf '%s\n' "${names[@]}" | xargs -P 2 -I NAME nice bash -c '"$root/tools/dev/fuzz-target.sh" NAME "$seconds" $runs >"$logs/NAME" 2>&1 || touch "$logs/NAME.failed"'
+    printf '%s\n' "${names[@]}" | xargs -P 2 -I NAME chrt --idle 0 bash -c '"$root/tools/dev/fuzz-target.sh" NAME "$seconds" $runs >"$logs/NAME" 2>&1 || touch "$logs/NAME.failed"'
     for name in "${names[@]}"; do
         if [ -f "$logs/$name.failed" ]; then
             failed=$((failed + 1))
@@ -129,7 +130,7 @@ fuzz_all() {
 }
 
 # What fails here failed before the change was submitted: new inputs are for fuzzlong and ./dev fuzz.
-step_fuzz() { fuzz_all 10 3000; }
+step_fuzz() { fuzz_all 60 3000; }
 step_fuzzlong() { fuzz_all 60; }
 
 # ---- requests and queries ----
@@ -164,16 +165,16 @@ query_random() {
 # ---- SDKs ----
 
 step_sdk() {
-    setup sdk example
-    build_release tesela
+    setup sdk
     build_asan tesela
-    local names many=0
+    local names
     mapfile -t names < <(sdk_files)
-    sdk_run 4 build-asan "${names[@]}" || many=$?
-    sdk_run_timed && [ $many -eq 0 ]
+    sdk_run 4 build-asan "${names[@]}"
 }
 
-sdk_run_timed() {
+step_timed() {
+    setup sdk example
+    build_release tesela
     local two=0
     sdk_run 3 build throughput overload scale || two=$? # the first two mostly wait
     sdk_run 1 build examples && [ $two -eq 0 ]

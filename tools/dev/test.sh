@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test.sh [STEP...] — runs the steps that CI runs, or those named, one after the other; steps that leave processors idle (idle_steps) at the
-# same time. `long` stands for all steps, the long ones too.
+# test.sh [STEP...] — runs the steps that CI runs, or those named, one after the other; some at the same time as the step before
+# them (`beside` of steps.sh). `long` stands for all steps, the long ones too.
 #
 #   test.sh --list     the steps, a line each
 #   test.sh --record   runs them, and writes their times to tests/step-times.txt if all passed
@@ -65,7 +65,8 @@ report_step() {
     passed=$((passed + ok)) failed=$((failed + bad))
 }
 
-is_idle() { case " ${idle_steps[*]} " in *" ${1:-none} "*) [ -z "${TESELA_VERBOSE:-}" ] ;; *) false ;; esac; }
+# runs_beside STEP FIRST: whether the step runs at the same time as the one before it.
+runs_beside() { [ -n "$1" ] && [ "${beside[$1]:-}" = "$2" ] && [ -z "${TESELA_VERBOSE:-}" ]; }
 
 run_steps() {
     local name passed=0 failed=0 count=$# failures=() group start=$EPOCHREALTIME times=$root/build-logs/times.txt
@@ -73,7 +74,7 @@ run_steps() {
     : >"$times"
     while [ $# -gt 0 ]; do
         group=("$1")
-        while is_idle "$1" && is_idle "${2:-}"; do group+=("$2") && shift; done
+        while runs_beside "${2:-}" "${group[0]}"; do group+=("$2") && shift; done
         shift
         for name in "${group[@]:1}"; do run_step "$name" & done
         for name in "${group[@]}"; do

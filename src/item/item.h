@@ -384,8 +384,7 @@ MUST_CHECK err item_feed_by(const items *s, op *o, container *c, item_cursor *cu
 /* After a successful trial: takes its cost from the share of its range. */
 void item_debit_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);
 
-/* Deducts a cost that became known after the feed ended from the throughput share of its last range. The operation's charge already has it.
- */
+/* Deducts a cost that became known after the feed ended from the share of its last range. It is in the operation's charge already. */
 void item_debit_more(const items *s, const op *o, const container *c, const item_mark *mark, double ru);
 
 /* ---- reading what has changed ----

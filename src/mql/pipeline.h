@@ -2,8 +2,9 @@
  *
  * A pipeline is parsed into stages. A running pipeline (a flow) gets documents pushed into it, and is then stepped. Each step ends with
  * what the machine needs next: more input documents, documents of another collection ($lookup, $unionWith, $graphLookup), or room for its
- * output. The caller fetches that by calls to the core, and steps again. So a pipeline works the same on a worker, over several pages and
- * on several nodes. Memory is counted by the budget given: beyond it a stage fails with 292 (QueryExceededMemoryLimitNoDiskUseAllowed).
+ * output. The caller fetches documents by calls to the core, or takes the output, and steps again. So a pipeline works the same on a
+ * worker, over several pages and on several nodes. The budget given counts the memory: a stage that exceeds it fails with 292
+ * (QueryExceededMemoryLimitNoDiskUseAllowed).
  *
  *   mql_pipeline_parse, mql_pipeline_source     what to read, and how many stages that replaces
  *   mql_flow_begin

@@ -24,8 +24,9 @@ typedef struct ordered_row {
 typedef struct held_item {
     item_found found; /* its body is a copy in calls.memory; empty if the item is gone */
     query_item item;
-    uint64_t passed; /* access.report.passed when the item came */
-    uint64_t random; /* state of runner.random before the evaluation ahead, so that RAND returns the same values in the real one */
+    uint64_t passed;               /* access.report.passed when the item came */
+    uint64_t random;               /* runner.random before it, so that RAND gives the same values in the evaluation ahead and in the real
+                                      one */
     bool in_order, only_undefined; /* from access.turn */
     bool known;                    /* all UDF values that it needs are there */
 } held_item;

@@ -18,8 +18,7 @@ struct mongo_creation {
 void mongo_create_collection(mongo_request *q, mongo_creation *c);
 void mongo_with_database(mongo_request *q, throughput_setting throughput, mongo_handler then);
 
-/* Replaces the memo and the settings of q->container, and then q->container itself by the new version. E_PRECONDITION: another client
- * changed it meanwhile. */
+/* Replaces the memo and the settings of q->container, then q->container by its new version. E_PRECONDITION: another client changed it. */
 void mongo_change_collection(mongo_request *q, const mongo_memo *memo, mongo_handler then);
 
 /* The shard key of {path: "hashed"} or {path: 1}: one member. */

@@ -58,8 +58,7 @@ typedef enum cursor_state { CURSOR_TAKEN, CURSOR_UNKNOWN, CURSOR_BUSY, CURSOR_OF
 
 /* Takes a cursor out; give it back or free it. */
 cursor_state mongo_cursors_take(mongo_cursors *t, int64_t id, uint64_t owner, mongo_cursor **cursor_out);
-void mongo_cursors_give(mongo_cursors *t, mongo_cursor *c,
-                        int64_t now_us);                    /* puts it back into the table, or frees it if it was killed meanwhile */
-void mongo_cursors_drop(mongo_cursors *t, mongo_cursor *c); /* frees a cursor that was taken and has ended */
+void mongo_cursors_give(mongo_cursors *t, mongo_cursor *c, int64_t now_us); /* back into the table; freed if it was killed meanwhile */
+void mongo_cursors_drop(mongo_cursors *t, mongo_cursor *c);                 /* frees a cursor that was taken and has ended */
 
 cursor_state mongo_cursors_kill(mongo_cursors *t, int64_t id, uint64_t owner); /* CURSOR_TAKEN: it is gone */

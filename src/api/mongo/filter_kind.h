@@ -1,5 +1,4 @@
-/* filter_kind.h — a MongoDB filter as a filter of the core's finds (query/filter.h); and the variables that evaluation within a command can
- * use.
+/* filter_kind.h — a MongoDB filter as a filter of the core's finds (query/filter.h); and the variables of a command.
  *
  * The argument is {"q": filter, "now": date, "let": variables, "collation": document}; the last two may be left out. */
 #pragma once

@@ -7,8 +7,7 @@
 
 #include "api/mongo/mongo_int.h"
 
-/* Reads lsid and txnNumber into q->session, and records the number in the session. 225 (TransactionTooOld): the session has used a higher
- * one. */
+/* Reads lsid and txnNumber into q->session, and records the number. 225 (TransactionTooOld): the session has used a higher one. */
 MUST_CHECK err mongo_session_read(mongo_request *q);
 
 /* The receipt of a statement, counted from 0; without a key if the command is not retryable. */

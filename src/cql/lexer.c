@@ -13,8 +13,8 @@ static const char *const reserved[] = {
 };
 
 bool cql_is_reserved(slice name) {
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
-        if (slice_eq_nocase(name, slice_str(reserved[i]))) {
+    for (size_t i = 0; name.n && i < sizeof reserved / sizeof *reserved; i++) {
+        if ((name.p[0] | 0x20) == reserved[i][0] && slice_eq_nocase(name, slice_str(reserved[i]))) {
             return true;
         }
     }

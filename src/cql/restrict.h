@@ -81,8 +81,8 @@ MUST_CHECK err cql_restrict(op *o, const cql_restrict_input *input, cql_restrict
 
 enum { CQL_KEYS_MAX = 10000 }; /* products of IN: partition keys, or prefixes of clustering columns */
 
-/* The values of each partition key that the restrictions name: `n_out` keys of `table->partition_n` values, one after another, without
- * duplicates, in the order of IN. */
+/* For restrictions with `whole_partition_key`. The values of each partition key that they name: `n_out` keys of `table->partition_n`
+ * values, one after another, without duplicates, in the order of IN. */
 MUST_CHECK err cql_restrict_keys(op *o, const cql_run *run, const cql_restrictions *r, const cql_value **keys_out, uint32_t *n_out);
 
 /* One range of rows of a partition, in clustering order of the table. A bound is a prefix of the clustering columns: `n` values. An

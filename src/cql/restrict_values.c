@@ -2,6 +2,7 @@
  *
  * A place between rows is a prefix of clustering values and a side: before or after all rows that begin with it. A range of rows lies
  * between two places, so ranges are intersected and sorted by comparing places. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "cql/restrict_int.h"
@@ -98,6 +99,7 @@ static void drop_duplicates(op *o, rows *r) {
 err cql_restrict_keys(op *o, const cql_run *run, const cql_restrictions *r, const cql_value **keys_out, uint32_t *n_out) {
     rows keys = {.n = 1};
     *n_out = 0;
+    assert(r->whole_partition_key);
     for (uint32_t i = 0; i < r->table->partition_n; i++) {
         const cql_value *values;
         uint32_t n;

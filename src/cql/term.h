@@ -6,8 +6,8 @@
  *   cql_term_value     at execution: the value, with the bound values filled in
  *
  * A receiver is a column, an element, a limit, …: its name and its type. Errors are E_BAD_REQUEST with Cassandra's messages: `Invalid
- * STRING constant (a) for "v" of type int`, `Invalid list literal for x: value 'a' is not of type int`. Pure functions but for now(),
- * uuid() and their kind, which take time and randomness from the run. */
+ * STRING constant (a) for "v" of type int`. Pure functions but for now(), uuid() and their kind, which take time and randomness from the
+ * run. */
 #pragma once
 
 #include "base/random.h"

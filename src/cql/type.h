@@ -86,8 +86,7 @@ const cql_type *cql_type_by_name(slice name);
 /* A type as one of Java's class names; NULL if the text is not a well-formed one. Classes that CQL has no name for are custom types. */
 const cql_type *cql_type_by_class(arena *a, slice name);
 
-/* Appends the type as Cassandra prints it, with text for varchar: `frozen<map<text, int>>`. User types are printed with the keyspace only
- * where error messages have it; system_schema has them without. */
+/* Appends the type as Cassandra and system_schema print it: `frozen<map<text, int>>`, text for varchar, user types without a keyspace. */
 void cql_type_write(buf *out, const cql_type *type);
 void cql_type_write_class(buf *out, const cql_type *type); /* org.apache.cassandra.db.marshal.… */
 slice cql_type_text(arena *a, const cql_type *type);       /* cql_type_write, as a copy in the arena */
@@ -126,8 +125,8 @@ int cql_type_fixed_bytes(const cql_type *t);   /* size of every value that is no
 
 /* ---- the native protocol ---- */
 
-/* Appends the [option] for a protocol version, 3 to 5. What a version lacks is sent as the custom type of the Java class (duration before
- * version 5) or as the type that holds the same bytes (date, time, smallint, tinyint in version 3 are custom types). */
+/* Appends the [option] for a protocol version, 3 to 5. What a version lacks is sent as a custom type with its Java class: duration before
+ * version 5; date, time, smallint and tinyint in version 3; vectors always. */
 void cql_type_encode(buf *out, const cql_type *type, unsigned version);
 
 /* Reads an [option] and moves `rest` beyond it. E_BAD_REQUEST: malformed, or too deep. */

@@ -103,6 +103,12 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
     }
 }
 
+/* Frames of other types are read over, as the protocol says. nghttp2 tells of them only if it has this function. */
+static int unpack_nothing(nghttp2_session *session, void **payload, const nghttp2_frame_hd *head, void *conn) {
+    (void)session, (void)payload, (void)head, (void)conn;
+    return NGHTTP2_ERR_CANCEL;
+}
+
 /* Reset streams that are still being served count too, so opening and resetting streams gains nothing. */
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *conn) {
     http2_conn *f = conn;
@@ -485,8 +491,12 @@ http2_setup *http2_setup_new(void) {
         abort(); /* out of memory: see base/memory.h */
     }
     nghttp2_option_set_no_closed_streams(setup->options, 1);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++) {
+        nghttp2_option_set_user_recv_extension_type(setup->options, (uint8_t)type);
+    }
     nghttp2_session_callbacks *to = setup->callbacks;
     nghttp2_session_callbacks_set_on_begin_frame_callback(to, on_begin_frame);
+    nghttp2_session_callbacks_set_unpack_extension_callback(to, unpack_nothing);
     nghttp2_session_callbacks_set_on_begin_headers_callback(to, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(to, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(to, on_data);

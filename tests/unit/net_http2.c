@@ -791,6 +791,9 @@ static void frames_that_ask_for_nothing(void **state) {
         {NGHTTP2_PING, 0, "12345678", 8},
         {NGHTTP2_SETTINGS, 0, "\0\4\0\0\x80\0", 6},
         {NGHTTP2_PRIORITY, 9, "\0\0\0\0\5", 5},
+        {NGHTTP2_ALTSVC, 0, "\0\1a", 3}, /* a type that only servers send */
+        {0x1B, 0, NULL, 0},              /* types that are not assigned */
+        {0xFF, 7, "bytes", 5},
     };
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         peer *p = peer_open(*state);

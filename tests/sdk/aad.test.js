@@ -1,6 +1,6 @@
 // Entra ID tokens: which are accepted, and what the roles of their principals allow.
 
-import { createSign, generateKeyPairSync } from "node:crypto";
+import { createHmac, createSign, generateKeyPairSync } from "node:crypto";
 import https from "node:https";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,9 +15,17 @@ const encode = (value) => Buffer.from(JSON.stringify(value)).toString("base64url
 const [own, other] = [0, 1].map(() => generateKeyPairSync("rsa", { modulusLength: 2048 }));
 const claimsOf = (oid, more = {}) => ({ iss: issuer, aud: audience, nbf: now() - 10, exp: now() + 600, oid, ...more });
 
-function token(claims, { keys = own, header = {} } = {}) {
-  const text = `${encode({ alg: "RS256", typ: "JWT", kid: "one", ...header })}.${encode(claims)}`;
-  return `${text}.${createSign("RSA-SHA256").update(text).sign(keys.privateKey).toString("base64url")}`;
+const textOf = (claims, header) => `${encode({ alg: "RS256", typ: "JWT", kid: "one", ...header })}.${encode(claims)}`;
+
+function token(claims, { keys = own, header = {}, hash = "RSA-SHA256" } = {}) {
+  const text = textOf(claims, header);
+  return `${text}.${createSign(hash).update(text).sign(keys.privateKey).toString("base64url")}`;
+}
+
+// Signed with the public key, as if that were a secret.
+function forged(claims) {
+  const text = textOf(claims, { alg: "HS256" });
+  return `${text}.${createHmac("sha256", own.publicKey.export({ format: "pem", type: "spki" })).update(text).digest("base64url")}`;
 }
 
 const field = (jwt) => encodeURIComponent(`type=aad&ver=1.0&sig=${jwt}`);
@@ -143,7 +151,8 @@ describe("Entra ID tokens", () => {
       "a key that nobody knows": token(good, { header: { kid: "two" } }),
       "no key": token(good, { header: { kid: undefined } }),
       "no algorithm": `${encode({ alg: "none", kid: "one" })}.${body}.`,
-      "a shared secret": token(good, { header: { alg: "HS256" } }),
+      "a shared secret": token(good, { header: { alg: "HS256" } }), "the public key as a secret": forged(good),
+      "another algorithm, signed rightly": token(good, { header: { alg: "RS512" }, hash: "RSA-SHA512" }),
       "another text": `${head}.${encode({ ...good, oid: "account-contributor" })}.${signature}`,
       "another issuer": token({ ...good, iss: "https://login.example/else" }),
       "another audience": token({ ...good, aud: "https://else.exampl" }),

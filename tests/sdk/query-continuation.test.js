@@ -190,12 +190,13 @@ suite("continuations", (t) => {
       for (let token, first = true; token || first; first = false) {
         const answer = await page(query, token);
         assert.equal(answer.status, 200, answer.text);
-        assert.ok(answer.json.Documents.length > 0, query);
+        token = answer.headers["x-ms-continuation"];
+        const may = query.includes("DISTINCT") && rows.length === model(n).length; // after a full page of distinct values
+        assert.ok(answer.json.Documents.length > 0 || (may && !token), query);
         // Reading all items costs 16 RU, all with one of the six values of n 5, and 50 items 3; counting a group of 600 costs 0.6.
         const most = query.includes("* 2") ? 20 : query.includes("c.n, c.at") ? 7 : 3.6;
         assert.ok(Number(answer.headers["x-ms-request-charge"]) < most, `${query}: ${answer.headers["x-ms-request-charge"]} RU`);
         rows.push(...answer.json.Documents);
-        token = answer.headers["x-ms-continuation"];
       }
       if (!query.includes("c.n, c.at")) assert.deepEqual(rows, model(n), query); // in the order of the keys
     }

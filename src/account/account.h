@@ -181,7 +181,9 @@ typedef struct container_creation {
                                 *    "key": [{"path": "/a", "order": "descending"}, …],  the row key (item/row.h); else the text of `id`
                                 *    "clustered": true,                                  rows lie in key order (item/layout.h)
                                 *    "ordered": true,                                    … and partitions keep creation order and an index
-                                *    "lean": true}                                       only named paths are indexed (index/policy.h) */
+                                *    "lean": true,                                       only named paths are indexed (index/policy.h)
+                                *    "tokens": [9, 13, …],                               types of the partition key, for tokens (partition/token.h)
+                                *    "ttl": "_ttl"}                                      the member with an item's own ttl; else `ttl` */
     throughput_setting throughput;
     slice api;     /* the API that makes it, in lower case; empty: "sql" */
     slice memo;    /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */

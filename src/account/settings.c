@@ -122,9 +122,24 @@ static bool flag_in(slice bson, const char *name) {
     return bson.n && doc_find_key(bson, slice_str(name), &it) && BSON_ITER_HOLDS_BOOL(&it) && bson_iter_bool(&it);
 }
 
+/* The types of the components, if keys are hashed by Cassandra's tokens. */
+static void read_tokens(slice rows, pkey_definition *key) {
+    doc_element list, e;
+    doc_walk w;
+    size_t n = 0;
+    if (!rows.n || !doc_find_member(rows, SLICE_LIT("tokens"), &list) || list.type != BSON_TYPE_ARRAY) {
+        return;
+    }
+    for (doc_walk_init(&w, list.value); doc_walk_next(&w, &e) && n < LIMIT_KEY_COMPONENTS;) {
+        key->token_kinds[n++] = e.type == BSON_TYPE_INT32 ? (uint8_t)doc_load_i32(e.value.p) : 0;
+    }
+    key->tokens = true;
+}
+
 static err read_partition_key(op *o, slice properties, settings_rules rules, container *c) {
     bson_iter_t it, paths;
     c->key = (pkey_definition){.kind = PKEY_HASH, .version = 2, .typed = flag_in(rules.rows, "typed")};
+    read_tokens(rules.rows, &c->key);
     if (!doc_find_key(properties, SLICE_LIT("partitionKey"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
         return OK;
     }
@@ -148,8 +163,11 @@ static err read_partition_key(op *o, slice properties, settings_rules rules, con
 /* ---- rows ---- */
 
 static err read_rows(op *o, slice rows, container *c) {
-    doc_element key;
+    doc_element key, ttl;
     c->row = (row_definition){0};
+    c->ttl_member = rows.n && doc_find_member(rows, SLICE_LIT("ttl"), &ttl) && ttl.type == BSON_TYPE_UTF8
+                        ? arena_copy(o->arena, doc_element_text(&ttl))
+                        : SLICE_EMPTY;
     c->clustered = flag_in(rows, "clustered");
     c->ordered = !c->clustered || flag_in(rows, "ordered");
     if (rows.n == 0 || !doc_find_member(rows, SLICE_LIT("key"), &key)) {

@@ -29,7 +29,7 @@ static err read_ttl(op *o, const container *c, item_op *item) {
     if (c->row.n && c->ttl == TTL_OFF) {
         return OK;
     }
-    if (!doc_find_key(item->body, SLICE_LIT("ttl"), &it) || (c->row.n && BSON_ITER_HOLDS_NULL(&it))) {
+    if (!doc_find_key(item->body, c->ttl_member.n ? c->ttl_member : SLICE_LIT("ttl"), &it) || (c->row.n && BSON_ITER_HOLDS_NULL(&it))) {
         return OK;
     }
     double ttl = BSON_ITER_HOLDS_NUMBER(&it) ? bson_iter_as_double(&it) : 0;

@@ -5,6 +5,7 @@
 
 #include "base/hex.h"
 #include "partition/murmur.h"
+#include "partition/token.h"
 
 /* Wide arithmetic on V2 hashes; gcc and clang have it on every 64-bit machine. */
 __extension__ typedef unsigned __int128 u128;
@@ -201,6 +202,13 @@ void epk_hash_v1(const pkey_value *value, epk *epk_out) {
 
 /* ---- keys and prefixes ---- */
 
+/* Two zero bits, the 64 bits of the token from the smallest on, and the last 62 bits of the V2 hash. */
+static u128 hash_token(const pkey_definition *definition, const pkey *key) {
+    int64_t token;
+    u128 hash = hash_v2(key->values, key->n), low = ((u128)1 << 62) - 1;
+    return token_of(definition, key, &token) ? (u128)((uint64_t)token ^ (uint64_t)1 << 63) << 62 | (hash & low) : hash;
+}
+
 void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out) {
     size_t n = key->n < definition->n ? key->n : definition->n;
     *epk_out = epk_min();
@@ -208,6 +216,8 @@ void epk_of(const pkey_definition *definition, const pkey *key, epk *epk_out) {
         for (size_t i = 0; i < n; i++) {
             add_u128(epk_out, hash_v2(&key->values[i], 1));
         }
+    } else if (n && definition->tokens) {
+        add_u128(epk_out, hash_token(definition, key));
     } else if (n && definition->version == 2) {
         epk_hash_v2(key->values, n, epk_out);
     } else if (n) {

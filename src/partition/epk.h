@@ -6,6 +6,8 @@
  *   V1         the 32-bit hash of the component as a number ++ the component itself, both in the service's binary encoding
  *   V2         the 128-bit hash of all components, most significant byte first, its top two bits cleared: 16 bytes
  *   MultiHash  the V2 hash of each component, concatenated: 16 bytes per level
+ *   tokens     in containers of the Cassandra API: two zero bits, the 64 bits of Cassandra's token (token.h) from the smallest on, the last
+ *              62 bits of the V2 hash. So the ring that its clients see is in the order of the larger one inside
  *
  * Typed keys (partition_key.h) are hashed by V2 or MultiHash too. A component whose value the SQL API can represent is hashed as the SQL
  * API does, so a string or a double has the same EPK in both kinds of containers. Other components are hashed by a rule of ours (epk.c).

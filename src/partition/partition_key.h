@@ -27,6 +27,8 @@ typedef struct pkey_definition {
     uint8_t version; /* 1 or 2; MultiHash is always 2 */
     uint8_t n;  /* paths. Hash: 1, or more if typed; MultiHash: 1 to LIMIT_KEY_LEVELS; 0: fixed container, whose items have the empty key */
     bool typed; /* values of any BSON type; implies version 2 */
+    bool tokens; /* EPKs begin with Cassandra's token (token.h); then each path has a type of CQL: */
+    uint8_t token_kinds[LIMIT_KEY_COMPONENTS];
     doc_path paths[LIMIT_KEY_COMPONENTS];
 } pkey_definition;
 

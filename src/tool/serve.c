@@ -9,6 +9,7 @@
 
 #include "account/scripts.h"
 #include "api/admin/admin.h"
+#include "api/cassandra/cassandra.h"
 #include "api/direct/direct.h"
 #include "api/mongo/mongo.h"
 #include "api/table/table.h"
@@ -37,6 +38,7 @@ typedef struct server {
     direct_front *direct;
     table_front *table;
     mongo_front *mongo;
+    cass_front *cassandra;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -181,6 +183,22 @@ static bool listen_mongo(server *s, char *why) {
     return port < 0 || net_listen_frames(s->net, s->settings.host, (uint16_t)port, mongo_frames(s->mongo), &chosen, why, WHY_BYTES) == OK;
 }
 
+static bool listen_cassandra(server *s, char *why) {
+    int port = s->settings.ports[PORT_CASSANDRA];
+    uint16_t chosen;
+    cass_options options_cassandra = {
+        .account = s->account,
+        .keys = s->settings.keys,
+        .attempts = s->attempts,
+        .faults = s->faults,
+        .scripts = s->scripts,
+        .server = s->net,
+    };
+    s->cassandra = cass_open(&options_cassandra);
+    return port < 0 ||
+           net_listen_frames(s->net, s->settings.host, (uint16_t)port, cass_frames(s->cassandra), &chosen, why, WHY_BYTES) == OK;
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
@@ -221,7 +239,7 @@ static bool open_net(server *s, char *why) {
     };
     s->table = table_open(&options_table);
     return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why) &&
-           listen_http(s, PORT_TABLE, table_http(s->table), why) && listen_mongo(s, why);
+           listen_http(s, PORT_TABLE, table_http(s->table), why) && listen_mongo(s, why) && listen_cassandra(s, why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -287,6 +305,9 @@ static void close_all(server *s) {
     }
     if (s->mongo) {
         mongo_close(s->mongo);
+    }
+    if (s->cassandra) {
+        cass_close(s->cassandra);
     }
     if (s->admin) {
         admin_close(s->admin);

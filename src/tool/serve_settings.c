@@ -69,7 +69,8 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"mongo-port", "PORT", "MongoDB API, plain and TLS; 10255, or a free port if --sql-port is 0; off closes it", &given.mongo_port, false},
     {"mongo-surface", "WORD", "full: all commands of the MongoDB API; service: refuse what Azure's service refuses", &given.mongo_surface,
      false},
-    {"cassandra-port", "PORT", NULL, &given.cassandra_port, false},
+    {"cassandra-port", "PORT", "Cassandra API, plain and TLS; 10350, or a free port if --sql-port is 0; off closes it",
+     &given.cassandra_port, false},
     {"gremlin-port", "PORT", NULL, &given.gremlin_port, false},
     {"table-port", "PORT", "Table API, http and https; 8902, or a free port if --sql-port is 0; off closes it", &given.table_port, false},
     {"key", "BASE64", "primary key; without it the emulator's well-known one, on loopback only", &given.key, true},
@@ -279,7 +280,7 @@ static const port_flag port_flags[PORTS] = {
     [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", "8081"},
     [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", "10250"},
     [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", "10255"},
-    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", NULL},
+    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", "10350"},
     [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", NULL},
     [PORT_TABLE] = {"table-port", &given.table_port, "Table", "8902"},
 };

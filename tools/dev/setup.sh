@@ -8,7 +8,7 @@ build=(gcc g++ libc6-dev make meson ninja-build pkg-config
     libsnappy-dev zlib1g-dev libzstd-dev
     libpcre2-dev libicu-dev libunistring-dev libcjose-dev libjansson-dev libintelrdfpmath-dev libgmp-dev libstemmer-dev libhnswlib-dev
     libjavascriptcoregtk-4.1-dev libseccomp-dev tzdata)
-test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets python3-pymongo python3-cassandra python3-snappy python3-zstandard openssl codespell)
+test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure-cosmos python3-websockets python3-pymongo python3-cassandra python3-lz4 python3-snappy python3-zstandard openssl codespell)
 bench=("${build[@]}" nginx python3 libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev redis-server)
 format=(clang-format)
 node=(nodejs npm) # only where there is no Node.js 18 or newer
@@ -80,11 +80,12 @@ setup_one() {
         sdk) need_npm tests/sdk ;;
         table) need_npm tests/table ;;
         mongo) need_npm tests/mongo ;;
+        cassandra) need_npm tests/cassandra ;;
         example) need_npm examples ;;
         bench) need_packages "${bench[@]}" && need_npm bench ;;
-        *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo example bench" ;;
+        *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo cassandra example bench" ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- build test format node sdk table mongo example
+[ $# -gt 0 ] || set -- build test format node sdk table mongo cassandra example
 for purpose in "$@"; do setup_one "$purpose"; done

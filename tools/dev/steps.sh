@@ -16,6 +16,7 @@ step query 'cases of the query language, against the second opinion and the serv
 step sdk 'the official SDK against the server with AddressSanitizer, over https'
 step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
+step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step timed 'SDK files that measure time, and the examples, against the optimised build'
 step fuzz 'each fuzz target with the same few thousand inputs'
@@ -209,6 +210,14 @@ step_mongo() {
     export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
     (cd "$root/tests/mongo" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
     timeout 300 "$root/tests/mongo/pymongo-client"
+}
+
+step_cassandra() {
+    setup cassandra
+    build_asan tesela
+    export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
+    (cd "$root/tests/cassandra" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+    timeout 300 "$root/tests/cassandra/python-client"
 }
 
 step_python() {

@@ -1,0 +1,423 @@
+/* CREATE, ALTER and DROP of keyspaces and of user types, which their keyspace's memo has. */
+#include "api/cassandra/execute.h"
+#include "throughput/charge.h"
+
+static cass_change keyspace_change(const char *change, slice name) {
+    return (cass_change){.change = change, .target = "KEYSPACE", .keyspace = name};
+}
+
+static err check_name(cass_request *q, slice name, const char *what) {
+    bool good = name.n && name.n <= 48;
+    for (size_t i = 0; good && i < name.n; i++) {
+        char c = name.p[i];
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    }
+    return good ? OK
+                : cass_invalid(q,
+                               "%s name must not be empty, more than 48 characters long, or contain non-alphanumeric-underscore characters "
+                               "(got \"%.*s\")",
+                               what, slice_shown(name), name.p);
+}
+
+/* ---- throughput: a property of the statement, or an entry of the custom payload ---- */
+
+static err number_of(cass_request *q, slice text, uint32_t *number_out) {
+    uint64_t n;
+    if (!slice_to_u64(text, &n) || n > THROUGHPUT_MAX) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_CONFIG, "The throughput '%.*s' is not a number of RU/s.", slice_shown(text),
+                          text.p);
+    }
+    *number_out = (uint32_t)n;
+    return OK;
+}
+
+err cass_throughput_of(cass_request *q, const cql_properties *properties, throughput_setting *t) {
+    const cql_term *manual = cql_property_find(properties, SLICE_LIT("cosmosdb_provisioned_throughput"));
+    const cql_term *autoscale = cql_property_find(properties, SLICE_LIT("cosmosdb_autoscale_max_throughput"));
+    slice manual_text = manual ? manual->text : q->payload.provisioned_throughput;
+    slice autoscale_text = autoscale ? autoscale->text : q->payload.autoscale_throughput;
+    *t = (throughput_setting){0};
+    if (autoscale_text.n) {
+        t->kind = THROUGHPUT_AUTOSCALE;
+        return number_of(q, autoscale_text, &t->value);
+    }
+    if (manual_text.n) {
+        t->kind = THROUGHPUT_MANUAL;
+        return number_of(q, manual_text, &t->value);
+    }
+    return OK;
+}
+
+/* ---- CREATE KEYSPACE ---- */
+
+static err refuse_existing(cass_request *q, slice name) {
+    q->error_keyspace = name;
+    return op_fail_as(&q->op, E_CONFLICT, CASS_CODE_EXISTS, "Cannot add existing keyspace \"%.*s\"", slice_shown(name), name.p);
+}
+
+static err noted(cass_request *q) {
+    database_noting *note = (database_noting *)q->change;
+    err code = q->change->commit.code;
+    if (note->database_out) {
+        database_give(note->database_out);
+    }
+    TRY(code);
+    return cass_answer_change(q, q->told);
+}
+
+static bool durable_writes(const cql_properties *p) {
+    const cql_term *term = cql_property_find(p, SLICE_LIT("durable_writes"));
+    return !term || slice_eq_nocase(term->text, SLICE_LIT("true"));
+}
+
+/* Writes the memo of a keyspace, then tells the client and the watchers. */
+static err note_keyspace(cass_request *q, const database *d, const cass_keyspace *k, cass_change told) {
+    database_noting *note = cass_new_change(q, database_noting);
+    note->database.text = told.keyspace;
+    note->memo = cass_keyspace_write(q->frame->arena, d, k);
+    q->told = told;
+    if (note->memo.n > LIMIT_MEMO_BYTES) {
+        return cass_invalid(q, "The keyspace has too many types.");
+    }
+    cass_await_change(q, noted);
+    account_note_database(note);
+    return OK;
+}
+
+static err created(cass_request *q) {
+    database_creation *create = (database_creation *)q->change;
+    const cql_keyspace_statement *s = &q->tree->keyspace;
+    err code = q->change->commit.code;
+    op_charge(&q->op, CHARGE_METADATA_WRITE);
+    if (code == E_CONFLICT) {
+        q->op.detail_n = 0;
+        return s->if_not_exists ? cass_answer_void(q) : refuse_existing(q, s->name);
+    }
+    if (code == OK && !durable_writes(&s->properties)) {
+        cass_keyspace k = {.durable_writes = false};
+        code = note_keyspace(q, create->database_out, &k, keyspace_change("CREATED", s->name));
+        database_give(create->database_out);
+        return code;
+    }
+    if (create->database_out) {
+        database_give(create->database_out);
+    }
+    TRY(code);
+    return cass_answer_change(q, keyspace_change("CREATED", s->name));
+}
+
+static err check_replication(cass_request *q, const cql_properties *p, bool needed) {
+    const cql_term *replication = cql_property_find(p, SLICE_LIT("replication"));
+    bool has_class = false;
+    for (uint32_t i = 0; replication && replication->kind == CQL_TERM_MAP && i + 1 < replication->n; i += 2) {
+        has_class = has_class || slice_eq(replication->items[i]->text, SLICE_LIT("class"));
+    }
+    if ((needed || replication) && !has_class) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_CONFIG, "Missing mandatory replication strategy class");
+    }
+    return OK;
+}
+
+err cass_create_keyspace(cass_request *q) {
+    const cql_keyspace_statement *s = &q->tree->keyspace;
+    database_creation *create = cass_new_change(q, database_creation);
+    TRY(cass_allow(q, ACCESS_CREATE, NULL));
+    TRY(check_name(q, s->name, "Keyspace"));
+    if (cass_system_has(s->name)) {
+        return refuse_existing(q, s->name);
+    }
+    TRY(check_replication(q, &s->properties, true));
+    TRY(cass_throughput_of(q, &s->properties, &create->throughput));
+    create->id = s->name;
+    cass_await_change(q, created);
+    account_create_database(create);
+    return OK;
+}
+
+/* ---- ALTER and DROP KEYSPACE ---- */
+
+static err find_keyspace(cass_request *q, slice name, database **d) {
+    if (cass_system_has(name)) {
+        return op_fail_as(&q->op, E_FORBIDDEN, CASS_CODE_UNAUTHORIZED, "%.*s keyspace is not user-modifiable.", slice_shown(name), name.p);
+    }
+    if (account_database(q->front->core.account, name, false, d) != OK) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_INVALID, "Keyspace '%.*s' doesn't exist", slice_shown(name), name.p);
+    }
+    return OK;
+}
+
+err cass_alter_keyspace(cass_request *q) {
+    const cql_keyspace_statement *s = &q->tree->keyspace;
+    database *d;
+    TRY(cass_allow(q, ACCESS_ALTER, NULL));
+    TRY(check_replication(q, &s->properties, false));
+    TRY(find_keyspace(q, s->name, &d));
+    cass_keyspace k = cass_keyspace_of(d);
+    if (cql_property_find(&s->properties, SLICE_LIT("durable_writes"))) {
+        k.durable_writes = durable_writes(&s->properties);
+    }
+    err code = note_keyspace(q, d, &k, keyspace_change("UPDATED", s->name));
+    database_give(d);
+    return code;
+}
+
+static err dropped(cass_request *q) {
+    err code = q->change->commit.code;
+    op_charge(&q->op, CHARGE_METADATA_DELETE);
+    TRY(code);
+    return cass_answer_change(q, keyspace_change("DROPPED", q->tree->drop.target.keyspace));
+}
+
+static bool is_foreign(void *found, const container *c) {
+    *(bool *)found = !slice_eq(c->api, CASS_API);
+    return !*(bool *)found;
+}
+
+err cass_drop_keyspace(cass_request *q) {
+    const cql_drop *s = &q->tree->drop;
+    database *d;
+    bool foreign = false;
+    TRY(cass_allow(q, ACCESS_DROP, NULL));
+    err code = find_keyspace(q, s->target.keyspace, &d);
+    if (code != OK && s->if_exists && code != E_FORBIDDEN) {
+        q->op.detail_n = 0;
+        q->op.protocol_code = 0;
+        return cass_answer_void(q);
+    }
+    if (code == E_BAD_REQUEST) {
+        q->op.protocol_code = CASS_CODE_CONFIG;
+    }
+    TRY(code);
+    account_each_container(q->front->core.account, d, 0, is_foreign, &foreign);
+    database_give(d);
+    if (foreign) {
+        return cass_invalid(q,
+                            "The keyspace has containers of other APIs, which DROP KEYSPACE would delete too: drop the tables one by one.");
+    }
+    database_deletion *remove = cass_new_change(q, database_deletion);
+    remove->database.text = s->target.keyspace;
+    cass_await_change(q, dropped);
+    account_delete_database(remove);
+    return OK;
+}
+
+/* ---- user types ---- */
+
+static slice keyspace_of(const cass_request *q, const cql_table_name *name) {
+    return name->keyspace.n ? name->keyspace : q->keyspace;
+}
+
+static err find_type_keyspace(cass_request *q, const cql_table_name *name, database **d) {
+    slice keyspace = keyspace_of(q, name);
+    if (!keyspace.n) {
+        return cass_invalid(q, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+    }
+    return find_keyspace(q, keyspace, d);
+}
+
+static void append_field(bson_t *list, uint32_t i, slice name, slice type) {
+    bson_t b;
+    char key[16];
+    snprintf(key, sizeof key, "%u", i);
+    bson_append_document_begin(list, key, -1, &b);
+    bson_append_utf8(&b, "n", -1, name.p, (int)name.n);
+    bson_append_utf8(&b, "t", -1, type.p, (int)type.n);
+    bson_append_document_end(list, &b);
+}
+
+/* The types of a keyspace with one more, or without one (`fields` NULL). */
+static slice types_with(arena *a, slice types, slice name, const bson_t *fields) {
+    bson_t all = BSON_INITIALIZER, before;
+    char *key = arena_text(a, name);
+    if (types.n && bson_init_static(&before, (const uint8_t *)types.p, types.n)) {
+        bson_copy_to_excluding_noinit(&before, &all, key, NULL);
+    }
+    if (fields) {
+        bson_append_array(&all, key, -1, fields);
+    }
+    return cass_bson_copy(a, &all);
+}
+
+static err check_type(cass_request *q, const cass_types *types, const cql_type *type, slice *text_out) {
+    const cql_type *resolved;
+    TRY(cql_type_resolve(&q->op, &types->source, type, &resolved));
+    if (resolved->kind == CQL_COUNTER) {
+        return cass_invalid(q, "A user type cannot contain counters");
+    }
+    if (cql_type_is_multicell(resolved) && resolved->kind == CQL_UDT) {
+        return cass_invalid(q, "A user type cannot contain non-frozen UDTs");
+    }
+    *text_out = cql_type_text(q->frame->arena, type);
+    return OK;
+}
+
+static cass_change type_change(const char *change, slice keyspace, slice name) {
+    return (cass_change){.change = change, .target = "TYPE", .keyspace = keyspace, .name = name};
+}
+
+static bool has_type(slice types, slice name) {
+    doc_element e;
+    uint64_t passed = 0;
+    return types.n && doc_find_member_counted(types, name, &e, &passed);
+}
+
+static err create_type(cass_request *q, const database *d) {
+    const cql_create_type *s = &q->tree->create_type;
+    cass_keyspace k = cass_keyspace_of(d);
+    cass_types types;
+    bson_t fields = BSON_INITIALIZER;
+    slice keyspace = keyspace_of(q, &s->type);
+    if (has_type(k.types, s->type.name)) {
+        return s->if_not_exists ? cass_answer_void(q)
+                                : cass_invalid(q, "A user type of name %.*s.%.*s already exists", slice_shown(keyspace), keyspace.p,
+                                               slice_shown(s->type.name), s->type.name.p);
+    }
+    cass_types_init(&types, q->frame->arena, keyspace, k.types);
+    err code = OK;
+    for (uint32_t i = 0; code == OK && i < s->fields_n; i++) {
+        slice text = SLICE_EMPTY;
+        code = check_type(q, &types, s->fields[i].type, &text);
+        for (uint32_t j = 0; code == OK && j < i; j++) {
+            if (slice_eq(s->fields[i].name, s->fields[j].name)) {
+                code = cass_invalid(q, "Duplicate field name %.*s in type %.*s", slice_shown(s->fields[i].name), s->fields[i].name.p,
+                                    slice_shown(s->type.name), s->type.name.p);
+            }
+        }
+        if (code == OK) {
+            append_field(&fields, i, s->fields[i].name, text);
+        }
+    }
+    k.types = types_with(q->frame->arena, k.types, s->type.name, &fields);
+    bson_destroy(&fields);
+    TRY(code);
+    return note_keyspace(q, d, &k, type_change("CREATED", keyspace, s->type.name));
+}
+
+err cass_create_type(cass_request *q) {
+    database *d;
+    TRY(cass_allow(q, ACCESS_CREATE, NULL));
+    TRY(check_name(q, q->tree->create_type.type.name, "Type"));
+    TRY(find_type_keyspace(q, &q->tree->create_type.type, &d));
+    err code = create_type(q, d);
+    database_give(d);
+    return code;
+}
+
+/* ADD and RENAME of fields; their types never change. */
+static err alter_type(cass_request *q, const database *d) {
+    const cql_alter *s = &q->tree->alter;
+    cass_keyspace k = cass_keyspace_of(d);
+    cass_types types;
+    slice keyspace = keyspace_of(q, &s->table);
+    cass_types_init(&types, q->frame->arena, keyspace, k.types);
+    const cql_type *type = types.source.find(&types.source, keyspace, s->table.name);
+    if (!type) {
+        return s->if_exists ? cass_answer_void(q)
+                            : cass_invalid(q, "No user type named %.*s exists.", slice_shown(s->table.name), s->table.name.p);
+    }
+    if (s->kind != CQL_ALTER_ADD && s->kind != CQL_ALTER_RENAME) {
+        return cass_invalid(q, "Altering of types is not allowed");
+    }
+    bson_t fields = BSON_INITIALIZER;
+    uint32_t n = 0, renamed = 0;
+    for (uint32_t i = 0; i < type->n; i++) {
+        slice name = type->fields[i];
+        for (uint32_t j = 0; j < s->renames_n; j++) {
+            if (slice_eq(s->renames[j].from, type->fields[i])) {
+                name = s->renames[j].to;
+                renamed++;
+            }
+        }
+        append_field(&fields, n++, name, cql_type_text(q->frame->arena, type->inner[i]));
+    }
+    err code = renamed < s->renames_n ? cass_invalid(q, "Unknown field in type %.*s", slice_shown(s->table.name), s->table.name.p) : OK;
+    for (uint32_t i = 0; code == OK && i < s->columns_n; i++) {
+        slice text = SLICE_EMPTY;
+        code = check_type(q, &types, s->columns[i].type, &text);
+        if (code == OK) {
+            append_field(&fields, n++, s->columns[i].name, text);
+        }
+    }
+    k.types = types_with(q->frame->arena, k.types, s->table.name, &fields);
+    bson_destroy(&fields);
+    TRY(code);
+    return note_keyspace(q, d, &k, type_change("UPDATED", keyspace, s->table.name));
+}
+
+err cass_alter_type(cass_request *q) {
+    database *d;
+    TRY(cass_allow(q, ACCESS_ALTER, NULL));
+    TRY(find_type_keyspace(q, &q->tree->alter.table, &d));
+    err code = alter_type(q, d);
+    database_give(d);
+    return code;
+}
+
+/* ---- DROP TYPE ---- */
+
+typedef struct usage {
+    arena *arena;
+    slice keyspace, name, used_by;
+} usage;
+
+static bool note_use(void *context, const container *c) {
+    usage *u = context;
+    cass_definition d;
+    op o;
+    op_init(&o, u->arena, 0);
+    if (!slice_eq(c->api, CASS_API) || !cass_definition_read(u->arena, c->memo, &d)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < d.columns_n && !u->used_by.n; i++) {
+        const cql_type *type;
+        if (cql_type_read(&o, d.columns[i].type, &type) == OK && cql_type_uses(type, u->keyspace, u->name)) {
+            u->used_by = arena_copy(u->arena, c->id);
+        }
+    }
+    return !u->used_by.n;
+}
+
+static bool type_uses(arena *a, const cass_types *types, slice keyspace, slice other, slice name) {
+    const cql_type *type = types->source.find(&types->source, keyspace, other);
+    bool uses = false;
+    (void)a;
+    for (uint32_t i = 0; type && !uses && i < type->n; i++) {
+        uses = cql_type_uses(type->inner[i], keyspace, name);
+    }
+    return uses;
+}
+
+static err drop_type(cass_request *q, database *d) {
+    const cql_drop *s = &q->tree->drop;
+    cass_keyspace k = cass_keyspace_of(d);
+    slice keyspace = keyspace_of(q, &s->target), name = s->target.name;
+    usage u = {.arena = q->frame->arena, .keyspace = keyspace, .name = name};
+    cass_types types;
+    doc_walk w;
+    doc_element e;
+    if (!has_type(k.types, name)) {
+        return s->if_exists ? cass_answer_void(q) : cass_invalid(q, "No user type named %.*s exists.", slice_shown(name), name.p);
+    }
+    account_each_container(q->front->core.account, d, 0, note_use, &u);
+    cass_types_init(&types, q->frame->arena, keyspace, k.types);
+    for (doc_walk_init(&w, k.types); doc_walk_next(&w, &e) && !u.used_by.n;) {
+        if (!slice_eq(e.key, name) && type_uses(q->frame->arena, &types, keyspace, e.key, name)) {
+            u.used_by = e.key;
+        }
+    }
+    if (u.used_by.n) {
+        return cass_invalid(q, "Cannot drop user type %.*s.%.*s as it is still used by %.*s", slice_shown(keyspace), keyspace.p,
+                            slice_shown(name), name.p, slice_shown(u.used_by), u.used_by.p);
+    }
+    k.types = types_with(q->frame->arena, k.types, name, NULL);
+    return note_keyspace(q, d, &k, type_change("DROPPED", keyspace, name));
+}
+
+err cass_drop_type(cass_request *q) {
+    database *d;
+    TRY(cass_allow(q, ACCESS_DROP, NULL));
+    TRY(find_type_keyspace(q, &q->tree->drop.target, &d));
+    err code = drop_type(q, d);
+    database_give(d);
+    return code;
+}

@@ -1,0 +1,648 @@
+#include "api/cassandra/row.h"
+
+/* ---- stamps ---- */
+
+bool cass_stamp_is_live(const cass_stamp *s, int64_t now_s) {
+    return !s->ttl || s->expires_s > now_s;
+}
+
+static int64_t long_of(slice document, const char *name, int64_t otherwise) {
+    return cass_option_int(document, name, otherwise);
+}
+
+/* Members that are left out are those of the row. */
+static cass_stamp stamp_of(slice document, const cass_stamp *base) {
+    cass_stamp s = {
+        .us = long_of(document, "t", base->us), .ttl = (int32_t)long_of(document, "l", 0), .expires_s = long_of(document, "e", 0)};
+    return s;
+}
+
+static bool same_stamp(const cass_stamp *a, const cass_stamp *b) {
+    return a->us == b->us && a->ttl == b->ttl && (!a->ttl || a->expires_s == b->expires_s);
+}
+
+/* ---- collections ---- */
+
+err cass_cell_divide(op *o, const cql_type *type, cql_value value, cass_stamp stamp, cass_element **elements_out, uint32_t *n_out) {
+    cql_elements walk;
+    cql_value v;
+    const cql_type *inner;
+    *elements_out = NULL;
+    *n_out = 0;
+    if (cql_value_is_null(value) || !cql_elements_init(&walk, type, value)) {
+        return OK;
+    }
+    uint32_t n = type->kind == CQL_MAP ? walk.n / 2 : walk.n;
+    if (!arena_fits(o->arena, n * sizeof(cass_element))) {
+        return budget_error(o->budget);
+    }
+    cass_element *elements = arena_array(o->arena, cass_element, n + 1);
+    for (uint32_t i = 0; i < n && cql_elements_next(&walk, &v, &inner); i++) {
+        elements[i].stamp = stamp;
+        if (type->kind == CQL_UDT) {
+            elements[i].key = cql_value_smallint(o->arena, (int16_t)i);
+            elements[i].value = v;
+            elements[i].dead = v.null;
+        } else if (type->kind == CQL_LIST) {
+            elements[i].value = v;
+        } else {
+            elements[i].key = v;
+        }
+        if (type->kind == CQL_MAP && !cql_elements_next(&walk, &elements[i].value, &inner)) {
+            return E_BAD_REQUEST;
+        }
+    }
+    *elements_out = elements;
+    *n_out = n;
+    return OK;
+}
+
+static uint32_t field_of(const cass_element *e) {
+    return e->key.bytes.n == 2 ? (uint32_t)((uint8_t)e->key.bytes.p[0] << 8 | (uint8_t)e->key.bytes.p[1]) : 0;
+}
+
+static err assemble_fields(op *o, const cql_type *type, cass_cell *cell, int64_t now_s) {
+    cql_value *values = arena_array(o->arena, cql_value, type->n);
+    bool any = false;
+    for (uint32_t i = 0; i < type->n; i++) {
+        values[i] = cql_value_null();
+    }
+    for (uint32_t i = 0; i < cell->n; i++) {
+        const cass_element *e = &cell->elements[i];
+        if (!e->dead && cass_stamp_is_live(&e->stamp, now_s) && field_of(e) < type->n) {
+            values[field_of(e)] = e->value;
+            any = any || !e->value.null;
+        }
+    }
+    cell->value = cql_value_null();
+    return !any || cql_value_collect(o->arena, type, values, type->n, &cell->value) ? OK : budget_error(o->budget);
+}
+
+err cass_cell_assemble(op *o, const cql_type *type, cass_cell *cell, int64_t now_s) {
+    if (type->kind == CQL_UDT) {
+        return assemble_fields(o, type, cell, now_s);
+    }
+    if (!arena_fits(o->arena, 2 * (size_t)cell->n * sizeof(cql_value))) {
+        return budget_error(o->budget);
+    }
+    cql_value *values = arena_array(o->arena, cql_value, 2 * cell->n + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < cell->n; i++) {
+        const cass_element *e = &cell->elements[i];
+        if (e->dead || !cass_stamp_is_live(&e->stamp, now_s)) {
+            continue;
+        }
+        if (type->kind != CQL_LIST) {
+            values[n++] = e->key;
+        }
+        if (type->kind != CQL_SET) {
+            values[n++] = e->value;
+        }
+    }
+    cell->value = cql_value_null();
+    return !n || cql_value_collect(o->arena, type, values, n, &cell->value) ? OK : budget_error(o->budget);
+}
+
+/* The elements that the metadata lists: by key, or by place in a list. Deleted ones are added. */
+static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_cell *cell) {
+    enum { BINARY_HEAD = 5 };
+    doc_walk w;
+    doc_element e, k;
+    uint32_t more = 0;
+    for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
+        more++;
+    }
+    if (!arena_fits(o->arena, (cell->n + more) * sizeof(cass_element))) {
+        return budget_error(o->budget);
+    }
+    cass_element *elements = arena_array(o->arena, cass_element, cell->n + more + 1);
+    memcpy(elements, cell->elements ? cell->elements : elements, cell->n * sizeof *elements);
+    uint32_t live = cell->n, n = cell->n;
+    for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
+        if (e.type != BSON_TYPE_DOCUMENT || !cass_member(e.value, "k", &k)) {
+            continue;
+        }
+        cass_stamp stamp = stamp_of(e.value, base);
+        if (type->kind == CQL_LIST) {
+            uint32_t at = k.type == BSON_TYPE_INT32 ? (uint32_t)doc_load_i32(k.value.p) : live;
+            if (at < live) {
+                elements[at].stamp = stamp;
+            }
+            continue;
+        }
+        slice key = k.type == BSON_TYPE_BINARY ? slice_skip(k.value, BINARY_HEAD) : SLICE_EMPTY;
+        uint32_t i = 0;
+        while (i < live && !slice_eq(elements[i].key.bytes, key)) {
+            i++;
+        }
+        bool dead = long_of(e.value, "x", 0);
+        i = i == live ? n++ : i;
+        elements[i].key = cql_value_of(key);
+        elements[i].stamp = stamp;
+        elements[i].dead = dead;
+    }
+    cell->elements = elements;
+    cell->n = n;
+    return OK;
+}
+
+/* ---- reading ---- */
+
+typedef struct meta {
+    slice document, cells, collections;
+    cass_stamp base;
+} meta;
+
+static void read_meta(slice body, meta *m, cass_row *row) {
+    doc_element e;
+    *m = (meta){0};
+    if (cass_member(body, CASS_META, &e) && e.type == BSON_TYPE_DOCUMENT) {
+        m->document = e.value;
+    }
+    if (cass_member(m->document, "c", &e) && e.type == BSON_TYPE_DOCUMENT) {
+        m->cells = e.value;
+    }
+    if (cass_member(m->document, "x", &e) && e.type == BSON_TYPE_DOCUMENT) {
+        m->collections = e.value;
+    }
+    m->base = stamp_of(m->document, &(cass_stamp){0});
+    row->marker = m->base;
+    row->marked = true;
+    row->deleted_us = long_of(m->document, "d", CASS_NEVER);
+    if (cass_member(m->document, "m", &e)) {
+        row->marked = e.type == BSON_TYPE_DOCUMENT;
+        if (row->marked) {
+            row->marker = stamp_of(e.value, &m->base);
+        }
+    }
+}
+
+static void hide_old(const cass_table *t, uint32_t i, const cass_row *row, cass_cell *cell) {
+    int64_t hidden = t->stored[i].dropped_us > row->deleted_us ? t->stored[i].dropped_us : row->deleted_us;
+    if (cell->there && hidden != CASS_NEVER && cell->stamp.us <= hidden) {
+        *cell = (cass_cell){.value = cql_value_null(), .deleted_us = CASS_NEVER};
+    }
+}
+
+static bool find_in(slice document, slice name, doc_element *e) {
+    uint64_t passed = 0;
+    return document.n && doc_find_member_counted(document, name, e, &passed);
+}
+
+static err read_simple(op *o, const cass_table *t, uint32_t i, slice body, const meta *m, int64_t now_s, cass_cell *cell) {
+    doc_element e;
+    slice member = t->stored[i].member;
+    cell->stamp = m->base;
+    bool listed = find_in(m->cells, member, &e) && e.type == BSON_TYPE_DOCUMENT;
+    if (listed) {
+        cell->stamp = stamp_of(e.value, &m->base);
+        cell->there = cell->dead = long_of(e.value, "x", 0);
+    }
+    if (!cell->dead && find_in(body, member, &e) && e.type != BSON_TYPE_NULL) {
+        TRY(cql_bson_read(o, t->table.columns[i].type, &e, &cell->value));
+        cell->there = true;
+        if (!cass_stamp_is_live(&cell->stamp, now_s)) {
+            cell->dead = true;
+            cell->value = cql_value_null();
+        }
+    }
+    return OK;
+}
+
+static err read_collection(op *o, const cass_table *t, uint32_t i, slice body, const meta *m, int64_t now_s, bool to_change,
+                           cass_cell *cell) {
+    const cql_type *type = t->table.columns[i].type;
+    slice member = t->stored[i].member;
+    doc_element e, listed = {0}, list;
+    bool has_listed = find_in(m->collections, member, &listed) && listed.type == BSON_TYPE_DOCUMENT;
+    cell->stamp = m->base;
+    if (find_in(body, member, &e) && e.type != BSON_TYPE_NULL) {
+        TRY(cql_bson_read(o, type, &e, &cell->value));
+        cell->there = true;
+    }
+    bool expires = m->base.ttl && !cass_stamp_is_live(&m->base, now_s);
+    if (!to_change && !has_listed && !expires && t->stored[i].dropped_us == CASS_NEVER) {
+        return OK;
+    }
+    TRY(cass_cell_divide(o, type, cell->value, m->base, &cell->elements, &cell->n));
+    if (has_listed) {
+        cell->deleted_us = long_of(listed.value, "d", CASS_NEVER);
+        if (cass_member(listed.value, "s", &list) && list.type == BSON_TYPE_ARRAY) {
+            TRY(read_listed(o, type, list.value, &m->base, cell));
+        }
+    }
+    for (uint32_t k = 0; k < cell->n; k++) {
+        cass_element *el = &cell->elements[k];
+        el->dead = el->dead || !cass_stamp_is_live(&el->stamp, now_s) || el->stamp.us <= t->stored[i].dropped_us;
+    }
+    cell->there = cell->n || cell->deleted_us != CASS_NEVER;
+    return cass_cell_assemble(o, type, cell, now_s);
+}
+
+bool cass_row_is_static(const cass_table *t, slice body) {
+    doc_element e, texts;
+    uint32_t first = t->table.partition_n;
+    if (!t->has_static || !t->table.clustering_n) {
+        return false;
+    }
+    slice in = body;
+    if (t->stored[first].as_text) {
+        in = cass_member(body, CASS_KEYS, &texts) && texts.type == BSON_TYPE_DOCUMENT ? texts.value : SLICE_EMPTY;
+    }
+    return find_in(in, t->stored[first].member, &e) && (e.type == BSON_TYPE_MINKEY || e.type == BSON_TYPE_MAXKEY);
+}
+
+void cass_row_init(op *o, const cass_table *t, cass_row *row) {
+    *row = (cass_row){.deleted_us = CASS_NEVER, .cells = arena_array(o->arena, cass_cell, t->table.n)};
+    for (uint32_t i = 0; i < t->table.n; i++) {
+        row->cells[i].value = cql_value_null();
+        row->cells[i].deleted_us = CASS_NEVER;
+    }
+}
+
+static bool is_key(const cql_column *c) {
+    return c->kind == CQL_COLUMN_PARTITION || c->kind == CQL_COLUMN_CLUSTERING;
+}
+
+err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const bool *needed, bool to_change, cass_row *row) {
+    meta m;
+    doc_element e;
+    cass_row_init(o, t, row);
+    read_meta(body, &m, row);
+    row->is_static = cass_row_is_static(t, body);
+    for (uint32_t i = 0; i < t->table.n; i++) {
+        const cql_column *c = &t->table.columns[i];
+        if (needed && !needed[i]) {
+            continue;
+        }
+        if (is_key(c)) {
+            if (!(row->is_static && c->kind == CQL_COLUMN_CLUSTERING) && find_in(body, t->stored[i].member, &e)) {
+                TRY(cql_bson_read(o, c->type, &e, &row->cells[i].value));
+                row->cells[i].there = true;
+            }
+        } else if ((c->kind == CQL_COLUMN_STATIC) == row->is_static) {
+            TRY(cql_type_is_multicell(c->type) ? read_collection(o, t, i, body, &m, now_s, to_change, &row->cells[i])
+                                               : read_simple(o, t, i, body, &m, now_s, &row->cells[i]));
+            if (!cql_type_is_multicell(c->type)) {
+                hide_old(t, i, row, &row->cells[i]);
+            }
+        }
+    }
+    return OK;
+}
+
+bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s) {
+    bool live = row->marked && row->marker.us > row->deleted_us && cass_stamp_is_live(&row->marker, now_s) && !row->is_static;
+    for (uint32_t i = t->table.partition_n + t->table.clustering_n; !live && i < t->table.n; i++) {
+        live = row->cells[i].there && !row->cells[i].dead && !row->cells[i].value.null;
+    }
+    return live;
+}
+
+/* ---- writing ---- */
+
+typedef struct writer {
+    op *o;
+    const cass_table *t;
+    const cass_row *row;
+    int64_t now_s;
+    cass_stamp base;
+    int64_t until_s; /* when everything has expired; INT64_MAX: never */
+    bool any;        /* something is left to remember */
+} writer;
+
+static void lasts(writer *w, const cass_stamp *s, bool dead) {
+    int64_t until = dead ? w->now_s + w->t->gc_grace_s : s->ttl ? s->expires_s : INT64_MAX;
+    w->any = true;
+    w->until_s = until > w->until_s ? until : w->until_s;
+}
+
+static size_t open_document(buf *out, char type, slice key) {
+    if (type) {
+        buf_add_byte(out, type);
+        buf_add_slice(out, key);
+        buf_add_byte(out, 0);
+    }
+    size_t at = out->n;
+    buf_add(out, "\0\0\0\0", 4);
+    return at;
+}
+
+static void close_document(buf *out, size_t at) {
+    buf_add_byte(out, 0);
+    if (buf_ok(out)) {
+        doc_store_i32(out->p + at, (int32_t)(out->n - at));
+    }
+}
+
+static void add_long(buf *out, const char *key, int64_t number) {
+    char bytes[8];
+    doc_store_i64(bytes, number);
+    buf_add_byte(out, BSON_TYPE_INT64);
+    buf_add(out, key, strlen(key) + 1);
+    buf_add(out, bytes, 8);
+}
+
+static void add_int(buf *out, const char *key, int32_t number) {
+    char bytes[4];
+    doc_store_i32(bytes, number);
+    buf_add_byte(out, BSON_TYPE_INT32);
+    buf_add(out, key, strlen(key) + 1);
+    buf_add(out, bytes, 4);
+}
+
+static void add_bool(buf *out, const char *key, bool truth) {
+    buf_add_byte(out, BSON_TYPE_BOOL);
+    buf_add(out, key, strlen(key) + 1);
+    buf_add_byte(out, truth);
+}
+
+static void add_stamp(buf *out, const cass_stamp *s, bool dead) {
+    add_long(out, "t", s->us);
+    if (s->ttl && !dead) {
+        add_int(out, "l", s->ttl);
+        add_long(out, "e", s->expires_s);
+    }
+    if (dead) {
+        add_bool(out, "x", true);
+    }
+}
+
+/* Key columns, and the key texts of those that need them. */
+static err add_keys(writer *w, buf *out) {
+    const cql_table *table = &w->t->table;
+    uint32_t n = table->partition_n + table->clustering_n;
+    bool texts = false;
+    for (uint32_t i = 0; i < n; i++) {
+        slice member = w->t->stored[i].member;
+        texts = texts || w->t->stored[i].as_text;
+        if (w->row->is_static && i >= table->partition_n) {
+            if (!w->t->stored[i].as_text) {
+                buf_add_byte(out, (char)(table->columns[i].descending ? BSON_TYPE_MAXKEY : BSON_TYPE_MINKEY));
+                buf_add_slice(out, member);
+                buf_add_byte(out, 0);
+            }
+        } else {
+            cql_bson_add(out, member, table->columns[i].type, w->row->cells[i].value);
+        }
+    }
+    if (!texts) {
+        return OK;
+    }
+    size_t at = open_document(out, BSON_TYPE_DOCUMENT, SLICE_LIT(CASS_KEYS));
+    for (uint32_t i = 0; i < n; i++) {
+        slice text;
+        if (!w->t->stored[i].as_text) {
+            continue;
+        }
+        if (w->row->is_static && i >= table->partition_n) {
+            buf_add_byte(out, (char)(table->columns[i].descending ? BSON_TYPE_MAXKEY : BSON_TYPE_MINKEY));
+            buf_add_slice(out, w->t->stored[i].member);
+            buf_add_byte(out, 0);
+            continue;
+        }
+        TRY(cql_key_text(w->o, table->columns[i].type, w->row->cells[i].value, i >= table->partition_n, &text));
+        cql_bson_add(out, w->t->stored[i].member, cql_type_of(CQL_TEXT), cql_value_text(text));
+    }
+    close_document(out, at);
+    return OK;
+}
+
+static bool remembers(const writer *w, const cass_stamp *s) { /* a deletion that an older write may still meet */
+    return s->us > w->row->deleted_us && w->t->gc_grace_s > 0;
+}
+
+static bool is_column(const writer *w, uint32_t i) {
+    return (w->t->table.columns[i].kind == CQL_COLUMN_STATIC) == w->row->is_static;
+}
+
+static void add_values(writer *w, buf *out) {
+    for (uint32_t i = w->t->table.partition_n + w->t->table.clustering_n; i < w->t->table.n; i++) {
+        const cass_cell *c = &w->row->cells[i];
+        if (is_column(w, i) && c->there && !c->dead && !c->value.null) {
+            cql_bson_add(out, w->t->stored[i].member, w->t->table.columns[i].type, c->value);
+        }
+    }
+}
+
+static void add_cells(writer *w, buf *out) {
+    size_t at = 0;
+    for (uint32_t i = w->t->table.partition_n + w->t->table.clustering_n; i < w->t->table.n; i++) {
+        const cass_cell *c = &w->row->cells[i];
+        bool simple = is_column(w, i) && c->there && !cql_type_is_multicell(w->t->table.columns[i].type);
+        if (!simple || (c->dead && !remembers(w, &c->stamp))) {
+            continue;
+        }
+        lasts(w, &c->stamp, c->dead);
+        if (!c->dead && same_stamp(&c->stamp, &w->base)) {
+            continue;
+        }
+        at = at ? at : open_document(out, BSON_TYPE_DOCUMENT, SLICE_LIT("c"));
+        size_t cell = open_document(out, BSON_TYPE_DOCUMENT, w->t->stored[i].member);
+        add_stamp(out, &c->stamp, c->dead);
+        close_document(out, cell);
+    }
+    if (at) {
+        close_document(out, at);
+    }
+}
+
+static void add_element(buf *out, uint32_t place, const cql_type *type, uint32_t at, const cass_element *e) {
+    char key[16], head[5];
+    snprintf(key, sizeof key, "%u", place);
+    size_t begun = open_document(out, BSON_TYPE_DOCUMENT, slice_str(key));
+    if (type->kind == CQL_LIST) {
+        add_int(out, "k", (int32_t)at);
+    } else {
+        doc_store_i32(head, (int32_t)e->key.bytes.n);
+        head[4] = BSON_SUBTYPE_BINARY;
+        buf_add_byte(out, BSON_TYPE_BINARY);
+        buf_add(out, "k", 2);
+        buf_add(out, head, sizeof head);
+        buf_add_slice(out, e->key.bytes);
+    }
+    add_stamp(out, &e->stamp, e->dead);
+    close_document(out, begun);
+}
+
+/* `live` counts the elements that the value has, which is how those of a list are named. */
+static void add_collection(writer *w, buf *out, uint32_t i, size_t *opened) {
+    const cass_cell *c = &w->row->cells[i];
+    const cql_type *type = w->t->table.columns[i].type;
+    size_t at = 0, list = 0;
+    uint32_t place = 0, live = 0;
+    bool whole = c->deleted_us > w->row->deleted_us && w->t->gc_grace_s > 0;
+    for (uint32_t k = 0; k <= c->n; k++) {
+        const cass_element *e = k < c->n ? &c->elements[k] : NULL;
+        bool listed = e && (e->dead ? type->kind != CQL_LIST && e->stamp.us > c->deleted_us && remembers(w, &e->stamp)
+                                    : !same_stamp(&e->stamp, &w->base));
+        if (e && (listed || !e->dead)) {
+            lasts(w, &e->stamp, e->dead);
+        }
+        if ((listed || (whole && !at)) && !at) {
+            *opened = *opened ? *opened : open_document(out, BSON_TYPE_DOCUMENT, SLICE_LIT("x"));
+            at = open_document(out, BSON_TYPE_DOCUMENT, w->t->stored[i].member);
+            if (whole) {
+                add_long(out, "d", c->deleted_us);
+                lasts(w, &(cass_stamp){.us = c->deleted_us}, true);
+            }
+        }
+        if (listed) {
+            list = list ? list : open_document(out, BSON_TYPE_ARRAY, SLICE_LIT("s"));
+            add_element(out, place++, type, live, e);
+        }
+        live += e && !e->dead;
+    }
+    if (list) {
+        close_document(out, list);
+    }
+    if (at) {
+        close_document(out, at);
+    }
+}
+
+static void add_collections(writer *w, buf *out) {
+    size_t opened = 0;
+    for (uint32_t i = w->t->table.partition_n + w->t->table.clustering_n; i < w->t->table.n; i++) {
+        if (is_column(w, i) && w->row->cells[i].there && cql_type_is_multicell(w->t->table.columns[i].type)) {
+            add_collection(w, out, i, &opened);
+        }
+    }
+    if (opened) {
+        close_document(out, opened);
+    }
+}
+
+/* The stamp that most cells have: the marker's, or else that of the first value. */
+static cass_stamp base_of(const writer *w) {
+    if (w->row->marked && w->row->marker.us > w->row->deleted_us) {
+        return w->row->marker;
+    }
+    for (uint32_t i = w->t->table.partition_n + w->t->table.clustering_n; i < w->t->table.n; i++) {
+        const cass_cell *c = &w->row->cells[i];
+        if (is_column(w, i) && c->there && !c->dead && !cql_type_is_multicell(w->t->table.columns[i].type)) {
+            return c->stamp;
+        }
+    }
+    return (cass_stamp){.us = w->row->deleted_us == CASS_NEVER ? 0 : w->row->deleted_us};
+}
+
+static void add_meta(writer *w, buf *out) {
+    const cass_row *row = w->row;
+    bool marked = row->marked && row->marker.us > row->deleted_us;
+    size_t at = open_document(out, BSON_TYPE_DOCUMENT, SLICE_LIT(CASS_META));
+    w->base = base_of(w);
+    add_stamp(out, &w->base, false);
+    if (!marked) {
+        add_bool(out, "m", false);
+    } else if (!row->is_static) {
+        lasts(w, &row->marker, false);
+    }
+    if (row->deleted_us != CASS_NEVER && w->t->gc_grace_s > 0) {
+        add_long(out, "d", row->deleted_us);
+        lasts(w, &(cass_stamp){.us = row->deleted_us}, true);
+    }
+    add_cells(w, out);
+    add_collections(w, out);
+    close_document(out, at);
+}
+
+err cass_row_write(op *o, const cass_table *t, const cass_row *row, int64_t now_s, slice *body_out) {
+    writer w = {.o = o, .t = t, .row = row, .now_s = now_s};
+    buf out = buf_init_counted(LIMIT_EDITED_BYTES, o->budget);
+    size_t at = open_document(&out, 0, SLICE_EMPTY);
+    err code = add_keys(&w, &out);
+    add_values(&w, &out);
+    add_meta(&w, &out);
+    if (w.until_s != INT64_MAX) {
+        int64_t left = w.until_s - now_s + 1;
+        add_int(&out, CASS_TTL, left < 1 ? 1 : left > INT32_MAX ? INT32_MAX : (int32_t)left);
+    }
+    close_document(&out, at);
+    *body_out = SLICE_EMPTY;
+    if (code == OK && (!buf_ok(&out) || !arena_fits(o->arena, out.n))) {
+        code = op_fail(o, E_TOO_LARGE, "The row is too large.");
+    } else if (code == OK && w.any) {
+        *body_out = arena_copy(o->arena, buf_view(&out));
+    }
+    buf_free(&out);
+    return code;
+}
+
+/* ---- keys ---- */
+
+/* An element of BSON for one key column, as the key's path finds it in the item. */
+static err key_element(op *o, const cass_table *t, uint32_t i, cql_value v, doc_element *e) {
+    const cql_column *c = &t->table.columns[i];
+    bool clustering = c->kind == CQL_COLUMN_CLUSTERING;
+    doc_walk w;
+    slice text;
+    if (v.null || v.unset) {
+        return op_fail(o, E_BAD_REQUEST, "Invalid null value in condition for column %.*s", slice_shown(c->name), c->name.p);
+    }
+    buf out = buf_init(BUF_NO_LIMIT);
+    size_t at = open_document(&out, 0, SLICE_EMPTY);
+    if (t->stored[i].as_text) {
+        TRY(cql_key_text(o, c->type, v, clustering, &text));
+        cql_bson_add(&out, SLICE_LIT("k"), cql_type_of(CQL_TEXT), cql_value_text(text));
+    } else {
+        cql_bson_add(&out, SLICE_LIT("k"), c->type, v);
+    }
+    close_document(&out, at);
+    slice document = arena_copy(o->arena, buf_view(&out));
+    buf_free(&out);
+    return doc_walk_init(&w, document) && doc_walk_next(&w, e)
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "Key length of more than %d is too long", LIMIT_ROW_BYTES);
+}
+
+err cass_row_prefix(op *o, const cass_table *t, const container *c, const cql_value *clustering, uint32_t n, slice *prefix_out) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    err code = OK;
+    for (uint32_t i = 0; code == OK && i < n; i++) {
+        doc_element e;
+        code = key_element(o, t, t->table.partition_n + i, clustering[i], &e);
+        if (code == OK) {
+            row_add(&out, &c->row, i, &e);
+        }
+    }
+    *prefix_out = arena_copy(o->arena, buf_view(&out));
+    buf_free(&out);
+    return code;
+}
+
+static slice static_prefix(op *o, const cass_table *t, const container *c) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    for (uint32_t i = 0; i < t->table.clustering_n; i++) {
+        bool down = t->table.columns[t->table.partition_n + i].descending;
+        doc_element e = {.type = down ? BSON_TYPE_MAXKEY : BSON_TYPE_MINKEY, .value = SLICE_EMPTY};
+        row_add(&out, &c->row, i, &e);
+    }
+    slice row = arena_copy(o->arena, buf_view(&out));
+    buf_free(&out);
+    return row;
+}
+
+err cass_key_of(op *o, const cass_table *t, const container *c, const cql_value *partition, const cql_value *clustering,
+                item_key *key_out) {
+    pkey key = {.n = t->table.partition_n};
+    slice row;
+    for (uint32_t i = 0; i < t->table.partition_n; i++) {
+        doc_element e;
+        TRY(key_element(o, t, i, partition[i], &e));
+        key.values[i] = pkey_typed_value(&e);
+    }
+    if (!t->table.clustering_n) {
+        doc_element e;
+        buf out = buf_init(BUF_NO_LIMIT);
+        TRY(key_element(o, t, 0, partition[0], &e));
+        row_add(&out, &c->row, 0, &e);
+        row = arena_copy(o->arena, buf_view(&out));
+        buf_free(&out);
+    } else if (clustering) {
+        TRY(cass_row_prefix(o, t, c, clustering, t->table.clustering_n, &row));
+    } else {
+        row = static_prefix(o, t, c);
+    }
+    return item_check_key(o, c, &key, row, key_out);
+}

@@ -1,0 +1,487 @@
+/* INSERT, UPDATE, DELETE and BATCH: range deletes are read first, then everything is committed. */
+#include "api/cassandra/write.h"
+
+/* The rows of a range delete that are committed together. A larger range is deleted in several commits. */
+enum { RANGE_ROWS = 1000, BATCH_ROWS = 20000 };
+
+typedef struct writing {
+    cass_request *q;
+    cass_targets targets; /* as the statements name them */
+    cass_targets rows;    /* what is committed next: single rows */
+    uint32_t at;          /* the target that is worked on */
+    slice place;          /* within its range */
+    bool batch, atomic;
+    bool more;                         /* the range has more rows than are committed now */
+    const cass_statement *conditional; /* the statement whose result is [applied]; NULL: none */
+    err code;
+    arena scratch;
+    op row_op;
+    cass_target *current;
+    call_transaction *transaction; /* of a batch over several tables */
+    size_t written;
+} writing;
+
+static writing *of(call *c) {
+    return ((cass_request *)c)->state;
+}
+
+static void clean(cass_request *q) {
+    writing *w = q->state;
+    if (w->transaction) {
+        call_transaction_end(w->transaction);
+    }
+    arena_free(&w->scratch);
+}
+
+static void fail(writing *w, err code) {
+    cass_fail(w->q, code);
+}
+
+static err keep_row(writing *w, const cass_target *t) {
+    cass_targets *rows = &w->rows;
+    op *o = &w->q->op;
+    if (rows->n == rows->room) {
+        uint32_t room = rows->room ? 2 * rows->room : 8;
+        if (!arena_fits(o->arena, room * sizeof *rows->list)) {
+            return budget_error(o->budget);
+        }
+        cass_target *list = arena_array(o->arena, cass_target, room);
+        if (rows->n) {
+            memcpy(list, rows->list, rows->n * sizeof *list);
+        }
+        rows->list = list;
+        rows->room = room;
+    }
+    rows->list[rows->n++] = *t;
+    return OK;
+}
+
+/* ---- the result ---- */
+
+static const cass_selection *applied_selection(cass_request *q, const cass_statement *s, bool all) {
+    const cass_table *t = s->table;
+    op *o = &q->op;
+    cql_select star = {.star = true};
+    const cass_selection *whole;
+    cass_selection *selection = arena_new(o->arena, cass_selection);
+    cass_result_column *columns = arena_array(o->arena, cass_result_column, t->table.n + 1);
+    columns[0] = (cass_result_column){.name = SLICE_LIT("[applied]"), .type = cql_type_of(CQL_BOOLEAN)};
+    uint32_t n = 1;
+    if (all && cass_selection_make(o, t, &star, &t->types.source, NULL, &whole) == OK) {
+        for (uint32_t i = 0; i < whole->n; i++) {
+            columns[n++] = whole->columns[i];
+        }
+    }
+    *selection = (cass_selection){.table = t, .columns = columns, .n = n};
+    return selection;
+}
+
+/* Not applied: the columns that the conditions name, or the whole row for IF NOT EXISTS. */
+static const cass_selection *unapplied_selection(cass_request *q, const cass_statement *s, const cass_mutation *m, bool found) {
+    const cass_selection *all = applied_selection(q, s, found);
+    cass_selection *some = arena_new(q->op.arena, cass_selection);
+    cass_result_column *columns = arena_array(q->op.arena, cass_result_column, all->n);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->n; i++) {
+        bool named = i == 0 || m->if_not_exists;
+        for (uint32_t k = 0; !named && k < m->ifs_n; k++) {
+            named = slice_eq(m->ifs[k].columns[0], all->columns[i].name);
+        }
+        if (named) {
+            columns[n++] = all->columns[i];
+        }
+    }
+    *some = *all;
+    some->columns = columns;
+    some->n = n;
+    return some;
+}
+
+static err answer_applied(writing *w, bool applied, const item_op *op) {
+    cass_request *q = w->q;
+    const cass_mutation *m = &w->rows.list[0].mutation;
+    cass_row row;
+    bool found = !applied && op && op->result.n;
+    bool live = false;
+    if (found) {
+        TRY(cass_row_read(&q->op, m->table, op->result, m->now_s, NULL, false, &row));
+        live = cass_row_is_live(m->table, &row, m->now_s);
+    }
+    const cass_selection *s = applied ? applied_selection(q, w->conditional, false) : unapplied_selection(q, w->conditional, m, live);
+    buf out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+    cql_value_encode(&out, cql_value_bool(applied));
+    cass_scope scope = {.o = &q->op, .run = &q->run, .table = m->table, .row = &row, .now_s = m->now_s};
+    err code = OK;
+    for (uint32_t i = 1; code == OK && i < s->n; i++) {
+        cql_value v;
+        code = cass_evaluate(&scope, s->columns[i].expression, &v);
+        cql_value_encode(&out, v);
+    }
+    if (code == OK) {
+        q->query.params.skip_metadata = false;
+        cass_rows_put(q, &(cass_rows_answer){.selection = s, .n = 1, .rows = buf_view(&out)});
+    }
+    buf_free(&out);
+    TRY(code);
+    call_commit_give(&q->call.commit);
+    cass_end(q);
+    return OK;
+}
+
+static void next(writing *w);
+
+/* ---- committing: one container ---- */
+
+static err error_of(writing *w, const call_commit *c) {
+    op *o = &w->q->op;
+    for (size_t i = 0; i < c->n; i++) {
+        const item_op *each = &c->ops[i];
+        if (each->code != OK && each->code != E_FAILED_DEPENDENCY) {
+            if (each->op.detail_n) {
+                return op_fail_as(o, each->code, each->op.protocol_code, "%.*s", (int)each->op.detail_n, each->op.detail);
+            }
+            o->retry_after_ms = each->op.retry_after_ms;
+            return each->code;
+        }
+    }
+    return OK;
+}
+
+static void committed(call *c) {
+    writing *w = of(c);
+    cass_request *q = w->q;
+    const call_commit *commit = &q->call.commit;
+    err code = c->code != OK ? c->code : error_of(w, commit);
+    if (w->conditional && (code == E_PRECONDITION || code == OK)) {
+        const item_op *first = &commit->ops[0];
+        bool applied = code == OK;
+        for (size_t i = 0; applied && i < commit->n; i++) {
+            const cass_mutation *m = &w->rows.list[i].mutation;
+            applied = !cass_mutation_is_conditional(m) || commit->ops[i].reply.n;
+        }
+        q->op.detail_n = 0;
+        q->op.protocol_code = 0;
+        code = answer_applied(w, applied, first);
+        if (code != OK) {
+            call_commit_give(&q->call.commit);
+            fail(w, code);
+        }
+        return;
+    }
+    call_commit_give(&q->call.commit);
+    if (code != OK) {
+        fail(w, code);
+        return;
+    }
+    w->rows.n = 0;
+    next(w);
+}
+
+static err commit_rows(writing *w) {
+    cass_request *q = w->q;
+    item_op *ops = arena_array(q->frame->arena, item_op, w->rows.n);
+    for (uint32_t i = 0; i < w->rows.n; i++) {
+        const cass_target *t = &w->rows.list[i];
+        ops[i].kind = ITEM_EDIT;
+        ops[i].edit = cass_edit_of(&t->mutation);
+        op_init(&ops[i].op, q->frame->arena, q->op.now_s);
+        TRY(cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, t->mutation.clustering, &ops[i].key));
+    }
+    call_commit_init(&q->call.commit, &q->front->core, &q->frame->client, &q->op, w->rows.list[0].container, committed);
+    q->call.commit.ops = ops;
+    q->call.commit.n = w->rows.n;
+    q->call.commit.atomic = w->rows.n > 1;
+    call_commit_submit(&q->call.commit);
+    return OK;
+}
+
+/* ---- committing: several containers, in a transaction ---- */
+
+static void write_next(writing *w);
+
+static void transaction_committed(call *c) {
+    writing *w = of(c);
+    if (c->code != OK) {
+        fail(w, c->code);
+        return;
+    }
+    w->rows.n = 0;
+    next(w);
+}
+
+static void written(call *c) {
+    writing *w = of(c);
+    if (c->code != OK) {
+        fail(w, c->code);
+        return;
+    }
+    write_next(w);
+}
+
+static void write_next(writing *w) {
+    cass_request *q = w->q;
+    call_within *within = &q->call.within;
+    if (w->written == w->rows.n) {
+        call_within_init(within, w->transaction, &q->front->core, &q->frame->client, &q->op, NULL, transaction_committed);
+        call_within_commit(within);
+        return;
+    }
+    const cass_target *t = &w->rows.list[w->written++];
+    item_op *op = arena_new(q->frame->arena, item_op);
+    op->kind = ITEM_EDIT;
+    op->edit = cass_edit_of(&t->mutation);
+    op_init(&op->op, q->frame->arena, q->op.now_s);
+    err code = cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, t->mutation.clustering, &op->key);
+    if (code != OK) {
+        fail(w, code);
+        return;
+    }
+    call_within_init(within, w->transaction, &q->front->core, &q->frame->client, &q->op, t->container, written);
+    within->op = op;
+    call_within_write(within);
+}
+
+static bool spans_tables(const writing *w) {
+    for (uint32_t i = 1; i < w->rows.n; i++) {
+        if (memcmp(w->rows.list[i].container->rid, w->rows.list[0].container->rid, sizeof w->rows.list[0].container->rid) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static err commit_all(writing *w) {
+    if (!spans_tables(w)) {
+        return commit_rows(w);
+    }
+    if (w->conditional) {
+        return cass_invalid(w->q, "Batch with conditions cannot span multiple tables");
+    }
+    w->transaction = call_transaction_begin(&w->q->front->core, w->q->frame->client.loop);
+    w->written = 0;
+    write_next(w);
+    return OK;
+}
+
+/* ---- range deletes: the rows are read, and each becomes a mutation ---- */
+
+static bool take_row(writing *w, slice body) {
+    const cass_mutation *m = &w->current->mutation;
+    const cql_table *table = &m->table->table;
+    op *o = &w->q->op;
+    cass_row row;
+    cass_target t = *w->current;
+    if (w->rows.n >= (w->batch ? BATCH_ROWS : RANGE_ROWS)) {
+        w->more = true;
+        return false;
+    }
+    w->code = cass_row_read(o, m->table, body, m->now_s, NULL, false, &row);
+    if (w->code != OK) {
+        return false;
+    }
+    if (row.is_static && !w->current->whole) {
+        return true;
+    }
+    cql_value *clustering = arena_array(o->arena, cql_value, table->clustering_n);
+    for (uint32_t i = 0; i < table->clustering_n; i++) {
+        clustering[i] = row.cells[table->partition_n + i].value;
+    }
+    t.ranged = false;
+    t.mutation.clustering = row.is_static ? NULL : clustering;
+    w->code = keep_row(w, &t);
+    return w->code == OK;
+}
+
+static bool take_found(void *context, const item_found *found) {
+    return take_row(context, found->body);
+}
+
+static void range_read(call *c) {
+    writing *w = of(c);
+    const item_rows_cursor *cursor = &w->q->call.rows.cursor;
+    err code = c->code != OK ? c->code : w->code;
+    if (code == OK && w->more && w->batch) {
+        code = cass_invalid(w->q, "The batch deletes ranges of more than %d rows: delete them outside a batch.", BATCH_ROWS);
+    }
+    if (code != OK) {
+        fail(w, code);
+        return;
+    }
+    w->place = cursor->ended ? SLICE_EMPTY : arena_copy(w->q->frame->arena, cursor->place);
+    w->more = !cursor->ended;
+    w->at += cursor->ended;
+    next(w);
+}
+
+static err bound_of(writing *w, const cql_bound *b, item_row_bound *bound) {
+    const cass_target *t = w->current;
+    bound->given = b->n > 0;
+    bound->exclusive = !b->inclusive;
+    return b->n ? cass_row_prefix(&w->q->op, t->mutation.table, t->container, b->values, b->n, &bound->prefix) : OK;
+}
+
+static err read_range(writing *w) {
+    cass_request *q = w->q;
+    cass_target *t = w->current = &w->targets.list[w->at];
+    item_key *key = arena_new(q->frame->arena, item_key);
+    TRY(cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, NULL, key));
+    call_rows_init(&q->call.rows, &q->front->core, &q->frame->client, &q->op, t->container, range_read);
+    q->call.rows.ask = item_rows_ask_partition(key);
+    q->call.rows.ask.steps_max = RANGE_ROWS * 4;
+    TRY(bound_of(w, &t->range.start, &q->call.rows.ask.from));
+    TRY(bound_of(w, &t->range.end, &q->call.rows.ask.to));
+    q->call.rows.cursor.place = w->place;
+    q->call.rows.sink = take_found;
+    q->call.rows.context = w;
+    w->more = false;
+    call_rows_submit(&q->call.rows);
+    return OK;
+}
+
+/* ---- steps ---- */
+
+static err step(writing *w) {
+    bool all_read = w->at == w->targets.n;
+    if (w->rows.n && (all_read || (!w->batch && w->more))) {
+        return commit_all(w);
+    }
+    if (!all_read && w->targets.list[w->at].ranged) {
+        return read_range(w);
+    }
+    if (!all_read) {
+        TRY(keep_row(w, &w->targets.list[w->at++]));
+        next(w);
+        return OK;
+    }
+    return cass_answer_void(w->q);
+}
+
+static void next(writing *w) {
+    while (w->at < w->targets.n && !w->targets.list[w->at].ranged && !(w->more && w->rows.n)) {
+        err code = keep_row(w, &w->targets.list[w->at++]);
+        if (code != OK) {
+            fail(w, code);
+            return;
+        }
+    }
+    err code = step(w);
+    if (code != OK) {
+        fail(w, code);
+    }
+}
+
+static writing *begin(cass_request *q) {
+    writing *w = arena_new(q->frame->arena, writing);
+    w->q = q;
+    w->scratch = arena_init_counted(q->op.budget);
+    q->state = w;
+    q->clean = clean;
+    return w;
+}
+
+static int64_t time_of(cass_request *q, const cass_params *p) {
+    return p->timed ? p->timestamp_us : cass_write_time(q->front, q->now_us);
+}
+
+static int64_t seconds_of(const cass_request *q, const cass_params *p) {
+    return p->has_now ? p->now_s : q->now_us / 1000000;
+}
+
+err cass_write(cass_request *q) {
+    writing *w = begin(q);
+    cass_write_input in = {.statement = q->statement,
+                           .container = q->container,
+                           .run = &q->run,
+                           .us = time_of(q, &q->query.params),
+                           .now_s = seconds_of(q, &q->query.params)};
+    TRY(cass_targets_add(&q->op, &in, &w->targets));
+    if (w->targets.n && cass_mutation_is_conditional(&w->targets.list[0].mutation)) {
+        w->conditional = q->statement;
+    }
+    next(w);
+    return OK;
+}
+
+/* ---- batches ---- */
+
+static container *container_of(const cass_request *q, const cass_table *t) {
+    for (const cass_held *h = q->held; h; h = h->next) {
+        if (h->table == t) {
+            return h->container;
+        }
+    }
+    return NULL;
+}
+
+static err check_batch(cass_request *q, cql_batch_kind kind, const cass_batch_item *items, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        bool counts = items[i].statement->table->counters;
+        if (counts && kind != CQL_BATCH_COUNTER) {
+            return cass_invalid(q, "Cannot include counter statement in a %s batch", kind == CQL_BATCH_LOGGED ? "logged" : "unlogged");
+        }
+        if (!counts && kind == CQL_BATCH_COUNTER) {
+            return cass_invalid(q, "Cannot include non-counter statement in a counter batch");
+        }
+    }
+    return OK;
+}
+
+static err read_batch_time(cass_request *q, const cql_using *usings, int64_t *us, bool *given) {
+    cql_receiver receiver = {.name = SLICE_LIT("[timestamp]"), .type = cql_type_of(CQL_BIGINT)};
+    cql_value v;
+    *given = usings && usings->timestamp;
+    if (*given) {
+        TRY(cql_term_value(&q->op, &q->run, usings->timestamp, &receiver, &v));
+        if (!cql_as_bigint(v, us)) {
+            return cass_invalid(q, "Invalid null value of timestamp");
+        }
+    }
+    return OK;
+}
+
+static bool same_partition(const cass_mutation *a, const cass_mutation *b) {
+    for (uint32_t i = 0; i < a->table->table.partition_n; i++) {
+        if (!slice_eq(a->partition[i].bytes, b->partition[i].bytes)) {
+            return false;
+        }
+    }
+    return a->table == b->table;
+}
+
+static err check_conditional(writing *w) {
+    for (uint32_t i = 0; w->conditional && i < w->targets.n; i++) {
+        if (!same_partition(&w->targets.list[0].mutation, &w->targets.list[i].mutation)) {
+            return cass_invalid(w->q, "Batch with conditions cannot span multiple partitions");
+        }
+        if (w->targets.list[i].ranged) {
+            return cass_invalid(w->q, "Batch with conditions cannot delete ranges");
+        }
+    }
+    return OK;
+}
+
+err cass_write_batch(cass_request *q, cql_batch_kind kind, const cass_batch_item *items, uint32_t n, const cql_using *usings) {
+    const cass_params *p = usings ? &q->query.params : &q->batch.params;
+    writing *w = begin(q);
+    cql_run *runs = arena_array(q->frame->arena, cql_run, n ? n : 1);
+    cass_write_input in = {.us = time_of(q, p), .now_s = seconds_of(q, p), .in_batch = true};
+    TRY(check_batch(q, kind, items, n));
+    TRY(read_batch_time(q, usings, &in.us, &in.us_is_given));
+    w->batch = true;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t before = w->targets.n;
+        runs[i] = q->run;
+        runs[i].values = items[i].values;
+        runs[i].values_n = items[i].values_n;
+        in.statement = items[i].statement;
+        in.container = container_of(q, items[i].statement->table);
+        in.run = &runs[i];
+        TRY(cass_targets_add(&q->op, &in, &w->targets));
+        if (!w->conditional && w->targets.n > before && cass_mutation_is_conditional(&w->targets.list[before].mutation)) {
+            w->conditional = items[i].statement;
+        }
+    }
+    TRY(check_conditional(w));
+    next(w);
+    return OK;
+}

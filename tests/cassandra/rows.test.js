@@ -1,0 +1,215 @@
+// rows.test.js — INSERT, SELECT, UPDATE, DELETE: keys, order, timestamps, times to live, collections, counters, static columns, conditions.
+
+import { assert, cassandra, codes, fails, suite } from "./harness.js";
+
+const { Long } = cassandra.types;
+
+suite("rows", (t) => {
+  t.it("are found by key, in slices both ways, and by IN", async () => {
+    const table = await t.table("(p int, c int, v text, PRIMARY KEY (p, c))");
+    for (let c = 0; c < 20; c++) await t.run(`INSERT INTO ${table} (p, c, v) VALUES (?, ?, ?)`, [1, c, `v${c}`]);
+    const c = async (where, params) => (await t.rows(`SELECT c FROM ${table} WHERE ${where}`, params)).map((row) => row.c);
+    assert.deepEqual(await c("p = 1 AND c = 7"), [7]);
+    assert.deepEqual(await c("p = 1 AND c >= 3 AND c < 6"), [3, 4, 5]);
+    assert.deepEqual(await c("p = 1 AND c > 16 ORDER BY c DESC"), [19, 18, 17]);
+    assert.deepEqual(await c("p = 1 AND c IN (5, 1, 30)"), [1, 5]);
+    assert.deepEqual(await c("p = ? AND c IN ?", [1, [2, 4]]), [2, 4]);
+    assert.deepEqual(await c("p = 1 LIMIT 2"), [0, 1]);
+    assert.deepEqual(await c("p = 2"), []);
+    assert.equal((await c("p IN (1, 2)")).length, 20);
+  });
+
+  t.it("come in descending order where the table says so", async () => {
+    const table = await t.table("(p text, a int, b text, PRIMARY KEY (p, a, b))", "WITH CLUSTERING ORDER BY (a DESC, b ASC)");
+    for (const [a, b] of [[1, "x"], [2, "z"], [2, "y"], [-3, "w"]]) await t.run(`INSERT INTO ${table} (p, a, b) VALUES ('k', ?, ?)`, [a, b]);
+    const rows = await t.rows(`SELECT a, b FROM ${table} WHERE p = 'k'`);
+    assert.deepEqual(rows.map((row) => `${row.a}${row.b}`), ["2y", "2z", "1x", "-3w"]);
+    assert.deepEqual((await t.rows(`SELECT a FROM ${table} WHERE p = 'k' AND a > 0 ORDER BY a ASC, b DESC`)).map((row) => row.a), [1, 2, 2]);
+  });
+
+  t.it("come in pages, each row once", async () => {
+    const table = await t.table("(p int, c int, PRIMARY KEY (p, c))");
+    for (let p = 0; p < 5; p++) for (let c = 0; c < 21; c++) await t.run(`INSERT INTO ${table} (p, c) VALUES (?, ?)`, [p, c]);
+    for (const [where, n] of [["", 105], ["WHERE p = 3", 21], ["WHERE p IN (1, 2)", 42]]) {
+      const seen = new Set();
+      for await (const row of t.client.stream(`SELECT p, c FROM ${table} ${where}`, [], { prepare: true, fetchSize: 10, autoPage: true })) {
+        const name = `${row.p},${row.c}`;
+        assert.ok(!seen.has(name), name);
+        seen.add(name);
+      }
+      assert.equal(seen.size, n, where);
+    }
+    await fails(t.client.execute(`SELECT * FROM ${table}`, [], { pageState: "00ff00ff" }), codes.protocolError);
+  });
+
+  t.it("have timestamps: the last write wins, and deletions hide older writes", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int, b int)");
+    await t.run(`INSERT INTO ${table} (id, a, b) VALUES (1, 1, 1) USING TIMESTAMP 100`);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 50 SET a = 5 WHERE id = 1`);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 150 SET b = 6 WHERE id = 1`);
+    const [row] = await t.rows(`SELECT a, b, writetime(a) AS wa, writetime(b) AS wb FROM ${table} WHERE id = 1`);
+    assert.deepEqual([row.a, row.b, Number(row.wa), Number(row.wb)], [1, 6, 100, 150]);
+    await t.run(`DELETE FROM ${table} USING TIMESTAMP 200 WHERE id = 1`);
+    await t.run(`INSERT INTO ${table} (id, a) VALUES (1, 9) USING TIMESTAMP 180`);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
+    await t.run(`INSERT INTO ${table} (id, a) VALUES (1, 9) USING TIMESTAMP 201`);
+    assert.deepEqual(await t.rows(`SELECT a, b FROM ${table}`), [{ a: 9, b: null }]);
+  });
+
+  t.it("expire, cell by cell", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int, b int)");
+    await t.run(`INSERT INTO ${table} (id, a) VALUES (1, 1)`);
+    await t.run(`UPDATE ${table} USING TTL 2 SET b = 2 WHERE id = 1`);
+    const [row] = await t.rows(`SELECT ttl(a) AS ta, ttl(b) AS tb FROM ${table} WHERE id = 1`);
+    assert.equal(row.ta, null);
+    assert.ok(row.tb >= 1 && row.tb <= 2, `${row.tb}`);
+    await t.run(`INSERT INTO ${table} (id, a) VALUES (2, 1) USING TTL 1`);
+    await new Promise((resolve) => setTimeout(resolve, 3100));
+    assert.deepEqual(await t.rows(`SELECT id, a, b FROM ${table}`), [{ id: 1, a: 1, b: null }]);
+  });
+
+  t.it("exist without cells if they were inserted, not if they were updated", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int)");
+    await t.run(`INSERT INTO ${table} (id) VALUES (1)`);
+    await t.run(`UPDATE ${table} SET a = 1 WHERE id = 2`);
+    await t.run(`UPDATE ${table} SET a = null WHERE id = 2`);
+    assert.deepEqual(await t.rows(`SELECT id, a FROM ${table}`), [{ id: 1, a: null }]);
+  });
+
+  t.it("leave unset columns as they are", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int, b int)");
+    await t.run(`INSERT INTO ${table} (id, a, b) VALUES (?, ?, ?)`, [1, 2, 3]);
+    await t.run(`INSERT INTO ${table} (id, a, b) VALUES (?, ?, ?)`, [1, cassandra.types.unset, null]);
+    assert.deepEqual(await t.rows(`SELECT a, b FROM ${table}`), [{ a: 2, b: null }]);
+  });
+
+  t.it("have collections whose elements are written singly", async () => {
+    const table = await t.table("(id int PRIMARY KEY, l list<int>, s set<text>, m map<text, int>)");
+    const read = async () => (await t.rows(`SELECT l, s, m FROM ${table} WHERE id = 1`))[0];
+    await t.run(`INSERT INTO ${table} (id, l, s, m) VALUES (1, [1, 2], {'b', 'a'}, {'x': 1})`);
+    await t.run(`UPDATE ${table} SET l = l + [3], s = s + {'c'}, m = m + {'y': 2} WHERE id = 1`);
+    await t.run(`UPDATE ${table} SET l = [0] + l, s = s - {'a'}, m['x'] = 9 WHERE id = 1`);
+    assert.deepEqual(await read(), { l: [0, 1, 2, 3], s: ["b", "c"], m: { x: 9, y: 2 } });
+    await t.run(`UPDATE ${table} SET l[1] = 7, m = m - {'y'} WHERE id = 1`);
+    await t.run(`DELETE l[0], m['x'] FROM ${table} WHERE id = 1`);
+    assert.deepEqual(await read(), { l: [7, 2, 3], s: ["b", "c"], m: null });
+    await t.run(`UPDATE ${table} SET s = {}, l = l - [2, 3] WHERE id = 1`);
+    assert.deepEqual(await read(), { l: [7], s: null, m: null });
+    await fails(t.run(`UPDATE ${table} SET l[5] = 7 WHERE id = 1`), codes.invalid, /List index 5 out of bound/);
+  });
+
+  t.it("count", async () => {
+    const table = await t.table("(id int PRIMARY KEY, n counter)");
+    for (let i = 0; i < 3; i++) await t.run(`UPDATE ${table} SET n = n + 5 WHERE id = 1`);
+    await t.run(`UPDATE ${table} SET n = n - ? WHERE id = 1`, [Long.fromNumber(2)]);
+    const [row] = await t.rows(`SELECT n FROM ${table} WHERE id = 1`);
+    assert.equal(row.n.toNumber(), 13);
+    await fails(t.run(`INSERT INTO ${table} (id, n) VALUES (1, 1)`), codes.invalid, /counter/);
+    await fails(t.run(`UPDATE ${table} SET n = 1 WHERE id = 1`), codes.invalid, /counter/);
+  });
+
+  t.it("share static columns within a partition", async () => {
+    const table = await t.table("(p int, c int, s text static, v int, PRIMARY KEY (p, c))");
+    await t.run(`INSERT INTO ${table} (p, s) VALUES (1, 'one')`);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table} WHERE p = 1`), [{ p: 1, c: null, s: "one", v: null }]);
+    await t.run(`INSERT INTO ${table} (p, c, v) VALUES (1, 1, 10)`);
+    await t.run(`INSERT INTO ${table} (p, c, v, s) VALUES (1, 2, 20, 'two')`);
+    await t.run(`INSERT INTO ${table} (p, c, v) VALUES (2, 1, 30)`);
+    const all = await t.rows(`SELECT p, c, s, v FROM ${table}`);
+    assert.deepEqual(all.filter((row) => row.p === 1), [
+      { p: 1, c: 1, s: "two", v: 10 },
+      { p: 1, c: 2, s: "two", v: 20 },
+    ]);
+    assert.deepEqual(all.filter((row) => row.p === 2), [{ p: 2, c: 1, s: null, v: 30 }]);
+    assert.deepEqual(await t.rows(`SELECT s, v FROM ${table} WHERE p = 1 AND c = 2`), [{ s: "two", v: 20 }]);
+    assert.equal((await t.rows(`SELECT DISTINCT p, s FROM ${table}`)).length, 2);
+  });
+
+  t.it("are deleted by ranges and partitions", async () => {
+    const table = await t.table("(p int, c int, d int, PRIMARY KEY (p, c, d))");
+    for (let c = 0; c < 4; c++) for (let d = 0; d < 3; d++) await t.run(`INSERT INTO ${table} (p, c, d) VALUES (1, ?, ?)`, [c, d]);
+    await t.run(`DELETE FROM ${table} WHERE p = 1 AND c = 2 AND d = 1`);
+    await t.run(`DELETE FROM ${table} WHERE p = 1 AND c = 0`);
+    await t.run(`DELETE FROM ${table} WHERE p = 1 AND c > 2`);
+    assert.deepEqual((await t.rows(`SELECT c, d FROM ${table} WHERE p = 1`)).map((row) => `${row.c}${row.d}`), ["10", "11", "12", "20", "22"]);
+    await t.run(`DELETE FROM ${table} WHERE p = 1`);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
+  });
+
+  t.it("are written if a condition holds", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int, b text)");
+    const insert = `INSERT INTO ${table} (id, a, b) VALUES (1, 1, 'x') IF NOT EXISTS`;
+    assert.equal((await t.run(insert)).wasApplied(), true);
+    const again = await t.run(insert);
+    assert.equal(again.wasApplied(), false);
+    assert.deepEqual([again.first().id, again.first().a, again.first().b], [1, 1, "x"]);
+    assert.equal((await t.run(`UPDATE ${table} SET a = 2 WHERE id = 1 IF a = ?`, [1])).wasApplied(), true);
+    const refused = await t.run(`UPDATE ${table} SET a = 3 WHERE id = 1 IF a = 1 AND b = 'x'`);
+    assert.equal(refused.wasApplied(), false);
+    assert.equal(refused.first().a, 2);
+    assert.equal((await t.run(`UPDATE ${table} SET a = 3 WHERE id = 9 IF EXISTS`)).wasApplied(), false);
+    assert.equal((await t.run(`DELETE FROM ${table} WHERE id = 1 IF a = 2`)).wasApplied(), true);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
+    assert.equal((await t.run(insert)).wasApplied(), true);
+  });
+
+  t.it("are written together by a batch, or not at all", async () => {
+    const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
+    const other = await t.table("(id int PRIMARY KEY, v int)");
+    const insert = `INSERT INTO ${table} (p, c, v) VALUES (?, ?, ?)`;
+    await t.client.batch([1, 2, 3].map((c) => ({ query: insert, params: [1, c, c] })), { prepare: true });
+    await t.client.batch([{ query: insert, params: [2, 1, 1] }, { query: `INSERT INTO ${other} (id, v) VALUES (?, ?)`, params: [1, 1] }], { prepare: true });
+    assert.equal((await t.rows(`SELECT * FROM ${table}`)).length, 4);
+    assert.equal((await t.rows(`SELECT * FROM ${other}`)).length, 1);
+    const conditional = await t.run(`BEGIN BATCH UPDATE ${table} SET v = 9 WHERE p = 1 AND c = 1 IF v = 1; UPDATE ${table} SET v = 9 WHERE p = 1 AND c = 2 IF v = 7; APPLY BATCH`);
+    assert.equal(conditional.wasApplied(), false);
+    assert.equal((await t.rows(`SELECT v FROM ${table} WHERE p = 1 AND c = 1`))[0].v, 1);
+    await t.run(`BEGIN UNLOGGED BATCH DELETE FROM ${table} WHERE p = 1; INSERT INTO ${table} (p, c, v) VALUES (3, 1, 1); APPLY BATCH`);
+    assert.equal((await t.rows(`SELECT * FROM ${table}`)).length, 2);
+  });
+
+  t.it("come and go as JSON", async () => {
+    const table = await t.table("(id int PRIMARY KEY, v text, l list<int>)");
+    await t.run(`INSERT INTO ${table} JSON '{"id": 1, "v": "a", "l": [1, 2]}'`);
+    assert.deepEqual(JSON.parse((await t.rows(`SELECT JSON * FROM ${table}`))[0]["[json]"]), { id: 1, l: [1, 2], v: "a" });
+  });
+
+  t.it("are aggregated and grouped", async () => {
+    const table = await t.table("(p int, c int, d int, v int, PRIMARY KEY (p, c, d))");
+    for (let p = 0; p < 2; p++) for (let c = 0; c < 3; c++) for (let d = 0; d < 2; d++) await t.run(`INSERT INTO ${table} (p, c, d, v) VALUES (?, ?, ?, ?)`, [p, c, d, p + c + d]);
+    const [all] = await t.rows(`SELECT count(*) AS n, sum(v) AS s, min(v) AS least, max(v) AS most, avg(v) AS mean FROM ${table}`);
+    assert.deepEqual([Number(all.n), all.s, all.least, all.most, all.mean], [12, 24, 0, 4, 2]);
+    const groups = await t.rows(`SELECT p, c, count(*) AS n FROM ${table} WHERE p = 1 GROUP BY p, c`);
+    assert.deepEqual(groups.map((row) => [row.c, Number(row.n)]), [[0, 2], [1, 2], [2, 2]]);
+    assert.equal((await t.rows(`SELECT * FROM ${table} PER PARTITION LIMIT 1`)).length, 2);
+  });
+
+  t.it("are filtered only if the statement allows it", async () => {
+    const table = await t.table("(id int PRIMARY KEY, v int, tags set<text>)");
+    for (let id = 0; id < 10; id++) await t.run(`INSERT INTO ${table} (id, v, tags) VALUES (?, ?, ?)`, [id, id % 3, [`t${id % 2}`]]);
+    await fails(t.run(`SELECT * FROM ${table} WHERE v = 1`), codes.invalid, /ALLOW FILTERING/);
+    assert.equal((await t.rows(`SELECT * FROM ${table} WHERE v = 1 ALLOW FILTERING`)).length, 3);
+    assert.equal((await t.rows(`SELECT * FROM ${table} WHERE tags CONTAINS 't1' ALLOW FILTERING`)).length, 5);
+    await t.run(`CREATE INDEX ON ${table} (v)`);
+    assert.equal((await t.rows(`SELECT * FROM ${table} WHERE v = 1`)).length, 3);
+  });
+
+  t.it("are scanned by tokens, which are Cassandra's and in order", async () => {
+    const table = await t.table("(id int PRIMARY KEY)");
+    for (let id = 0; id < 50; id++) await t.run(`INSERT INTO ${table} (id) VALUES (?)`, [id]);
+    const [one] = await t.rows(`SELECT token(id) AS t FROM ${table} WHERE id = 1`);
+    assert.equal(one.t.toString(), "-4069959284402364209");
+    const seen = [];
+    let last = null;
+    for (;;) {
+      const rows = await t.rows(`SELECT id, token(id) AS t FROM ${table} ${last ? `WHERE token(id) > ${last}` : ""} LIMIT 7`);
+      if (!rows.length) break;
+      for (const row of rows) {
+        assert.ok(!last || row.t.greaterThan(last), "tokens ascend");
+        last = row.t;
+        seen.push(row.id);
+      }
+    }
+    assert.deepEqual(seen.sort((a, b) => a - b), [...Array(50).keys()]);
+  });
+});

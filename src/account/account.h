@@ -183,6 +183,7 @@ typedef struct container_creation {
                                 *    "ordered": true,                                    … and partitions keep creation order and an index
                                 *    "lean": true,                                       only named paths are indexed (index/policy.h)
                                 *    "tokens": [9, 13, …],                               types of the partition key, for tokens (partition/token.h)
+                                *    "rangeBytes": 32212254720,                          storage limit of a range, if below the account's
                                 *    "ttl": "_ttl"}                                      the member with an item's own ttl; else `ttl` */
     throughput_setting throughput;
     slice api;     /* the API that makes it, in lower case; empty: "sql" */

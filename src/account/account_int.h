@@ -103,6 +103,11 @@ struct account {
 };
 
 /* ---- tables ---- */
+/* The storage limit of a container's ranges. */
+static inline uint64_t account__range_bytes(const account *a, const container *c) {
+    return c->range_bytes && c->range_bytes < a->rules.range_bytes ? c->range_bytes : a->rules.range_bytes;
+}
+
 database_node *account__find_database(account *a, slice name, bool by_rid);
 container_node *account__find_container(account *a, database_node *d, slice name, bool by_rid);
 container_node *account__find_any_case(account *a, database_node *d, slice name); /* an exact match, or else one that differs in case */

@@ -56,7 +56,7 @@ static plan_step plan(account *a, const container *c, const container_tiles *til
     plan_limits limits = {
         .throughput = total,
         .range_most = a->rules.range_throughput,
-        .range_bytes = a->rules.range_bytes,
+        .range_bytes = account__range_bytes(a, c),
         .ranges_max = PARTITION_RANGES_MAX,
         .merges = may_merge(a, c),
         .fixed = c->key.n == 0,

@@ -676,7 +676,7 @@ static err check_neighbours(account *a, op *o, container *c, uint32_t first_id, 
     } else {
         uint64_t bytes = container_range_stored(tiles->ranges[first - tiles->map->ranges]) +
                          container_range_stored(tiles->ranges[second - tiles->map->ranges]);
-        if (bytes > a->rules.range_bytes) {
+        if (bytes > account__range_bytes(a, c)) {
             code = op_fail(o, E_BAD_REQUEST, "The two ranges together hold more than a physical partition may.");
         }
     }

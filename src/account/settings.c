@@ -163,7 +163,9 @@ static err read_partition_key(op *o, slice properties, settings_rules rules, con
 /* ---- rows ---- */
 
 static err read_rows(op *o, slice rows, container *c) {
-    doc_element key, ttl;
+    doc_element key, ttl, bytes;
+    bool limited = rows.n && doc_find_member(rows, SLICE_LIT("rangeBytes"), &bytes) && bytes.type == BSON_TYPE_INT64;
+    c->range_bytes = limited ? (uint64_t)doc_load_i64(bytes.value.p) : 0;
     c->row = (row_definition){0};
     c->ttl_member = rows.n && doc_find_member(rows, SLICE_LIT("ttl"), &ttl) && ttl.type == BSON_TYPE_UTF8
                         ? arena_copy(o->arena, doc_element_text(&ttl))

@@ -221,6 +221,7 @@ typedef struct container {
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;
+    uint64_t range_bytes;     /* storage limit of its ranges, if below the account's; 0: none of its own */
     slice ttl_member;         /* the member of an item that has its own ttl; empty: "ttl" */
     int32_t ttl;              /* TTL_OFF, TTL_NEVER (only items with their own ttl expire), or seconds */
     uint32_t version_minutes; /* how long every version is kept; 0: no log of versions */

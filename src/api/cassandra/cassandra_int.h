@@ -127,6 +127,7 @@ struct cass_request {
     slice keyspace; /* the current one */
     bool reads;     /* for the codes of errors */
     bool charged;   /* the answer shows the charge */
+    bool bare;      /* the answer is neither compressed nor in segments */
 
     const cass_table *table; /* a reference, released when the request ends; NULL: none */
     container *container;    /* the same */

@@ -67,25 +67,25 @@ static void send(const cass_conn *c, const cass_change *change) {
     cass_end(q);
 }
 
-enum { TOLD_AT_ONCE = 64 };
-
 /* Sending may close a connection, which leaves the list; so they are collected first. All of them are on this loop, and live on. */
 static void spread(net_task *task) {
     news *n = (news *)task;
-    cass_conn *told[TOLD_AT_ONCE];
-    size_t count = 0;
+    size_t count = 0, room = 0;
     pthread_mutex_lock(&n->front->lock);
-    for (cass_conn *c = n->front->watchers; c && count < TOLD_AT_ONCE; c = c->next) {
+    for (cass_conn *c = n->front->watchers; c; c = c->next) {
+        room++;
+    }
+    cass_conn **told = mem_alloc((room + 1) * sizeof *told);
+    for (cass_conn *c = n->front->watchers; c; c = c->next) {
         if (frames_loop(c->frames) == n->loop && c->events & CASS_SCHEMA_CHANGE) {
             told[count++] = c;
         }
     }
     pthread_mutex_unlock(&n->front->lock);
     for (size_t i = 0; i < count; i++) {
-        if (told[i]->watching) {
-            send(told[i], &n->change);
-        }
+        send(told[i], &n->change);
     }
+    free(told);
     free(n);
 }
 

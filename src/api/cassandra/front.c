@@ -100,6 +100,10 @@ static err read_message(cass_request *q) {
 static err decode(cass_request *q) {
     err code = OK;
     if (q->envelope.flags & CASS_FLAG_COMPRESSED && q->version < CASS_VERSION_SEGMENTS) {
+        bool unknown = q->conn->reach.proof == ACCESS_NOBODY;
+        if (unknown && cass_expanded_bytes(q->conn->compression, q->envelope.body) > UNTRUSTED_FRAME_BYTES) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_PROTOCOL, "The message is too large before authentication.");
+        }
         code = cass_expand(&q->op, q->conn->compression, q->envelope.body, &q->envelope.body);
     }
     if (code == OK && q->envelope.flags & CASS_FLAG_PAYLOAD && q->version >= 4) {

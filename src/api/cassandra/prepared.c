@@ -5,12 +5,12 @@
 
 #include "base/memory.h"
 
-enum { BUCKETS = 4096, KEPT_MAX = 16384 };
+enum { BUCKETS = 4096, KEPT_MAX = 16384, BYTES_MAX = 128 * 1024 * 1024 };
 
 struct cass_prepares {
     pthread_mutex_t lock;
     cass_prepared *buckets[BUCKETS];
-    size_t n;
+    size_t n, bytes;
     uint64_t clock;
 };
 
@@ -82,6 +82,7 @@ static void take_out(cass_prepares *p, const void *id) {
             cass_prepared *old = *at;
             *at = old->next;
             p->n--;
+            p->bytes -= old->arena.held;
             cass_prepared_give(old);
             return;
         }
@@ -90,13 +91,14 @@ static void take_out(cass_prepares *p, const void *id) {
 
 /* Half of the statements, those not used for longest, make room. */
 static void push_out(cass_prepares *p) {
-    uint64_t limit = p->clock - KEPT_MAX / 2;
+    uint64_t limit = p->clock > KEPT_MAX / 2 ? p->clock - KEPT_MAX / 2 : 0;
     for (size_t i = 0; i < BUCKETS; i++) {
         for (cass_prepared **at = &p->buckets[i]; *at;) {
             cass_prepared *each = *at;
-            if (each->used < limit || p->n >= KEPT_MAX) {
+            if (each->used < limit || p->n >= KEPT_MAX || p->bytes >= BYTES_MAX / 2) {
                 *at = each->next;
                 p->n--;
+                p->bytes -= each->arena.held;
                 cass_prepared_give(each);
             } else {
                 at = &each->next;
@@ -108,7 +110,7 @@ static void push_out(cass_prepares *p) {
 void cass_prepared_keep(cass_prepares *p, cass_prepared *made) {
     pthread_mutex_lock(&p->lock);
     take_out(p, made->id);
-    if (p->n >= KEPT_MAX) {
+    if (p->n >= KEPT_MAX || p->bytes + made->arena.held > BYTES_MAX) {
         push_out(p);
     }
     cass_prepared **b = bucket_of(p, made->id);
@@ -117,6 +119,7 @@ void cass_prepared_keep(cass_prepares *p, cass_prepared *made) {
     made->next = *b;
     *b = made;
     p->n++;
+    p->bytes += made->arena.held;
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -86,6 +86,9 @@ static void finish(cass_request *q, int32_t status) {
 static void wrap(cass_request *q) {
     buf *out = frames_out(q->frame);
     cass_envelope_end(out, q->begun);
+    if (q->bare) {
+        return;
+    }
     if (q->conn->segments) {
         cass_segments_write(out, q->begun, q->conn->compression == CASS_LZ4);
     } else if (q->version < CASS_VERSION_SEGMENTS && q->conn->compression != CASS_PLAIN) {

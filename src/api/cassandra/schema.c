@@ -337,6 +337,7 @@ static err append_tokens(op *o, const cql_type_source *types, bson_t *rows, cons
 
 /* Without clustering columns a partition has one row: its row key is the first column of the partition key. */
 err cass_rows_of(op *o, const cql_type_source *types, const cass_definition *d, slice *rows_out) {
+    static const int64_t range_bytes = (int64_t)30 << 30; /* as the service has it for this API */
     bson_t rows = BSON_INITIALIZER, list;
     bool clustered = false;
     for (uint32_t i = 0; i < d->columns_n; i++) {
@@ -346,6 +347,7 @@ err cass_rows_of(op *o, const cql_type_source *types, const cass_definition *d, 
     bson_append_bool(&rows, "clustered", -1, true);
     bson_append_bool(&rows, "lean", -1, true);
     bson_append_utf8(&rows, "ttl", -1, CASS_TTL, -1);
+    bson_append_int64(&rows, "rangeBytes", -1, range_bytes);
     err code = append_tokens(o, types, &rows, d);
     bson_append_array_begin(&rows, "key", -1, &list);
     cass_definition first = *d;

@@ -46,6 +46,7 @@ static void answer(cass_selecting *g) {
     }
     cass_rows_answer a = {.selection = g->selection, .n = g->n, .rows = buf_view(&g->out)};
     if (g->full && g->page.left > 0) {
+        g->page.range = g->scans ? g->any_row : g->page.range;
         g->page.key = g->scans || g->has_statics ? buf_view(&g->partition) : SLICE_EMPTY;
         a.paging_state = cass_page_write(q->frame->arena, &g->page);
     }
@@ -97,11 +98,12 @@ static void item_read_done(call *c) {
     if (code == OK) {
         taken = cass_selecting_take(g, q->call.read.found.body);
         call_read_give(&q->call.read);
-    } else if (code != E_NOT_FOUND) {
-        cass_fail(q, code);
-        return;
+    } else if (code == E_NOT_FOUND) {
+        q->op.detail_n = 0;
+    } else {
+        g->code = code;
+        taken = false;
     }
-    q->op.detail_n = 0;
     if (statics) {
         g->static_read = true;
         g->reading_static = false;
@@ -125,26 +127,40 @@ static bool take_found(void *context, const item_found *found) {
     return cass_selecting_take(context, found->body);
 }
 
+/* A share that is spent in the middle of a page ends the page; without paging, and if there is nothing to show, it is an error. */
+static void end_early(cass_selecting *g, err code) {
+    if (code == E_THROTTLED && g->page_rows && g->n && !g->groups) {
+        g->full = true;
+        g->q->op.detail_n = 0;
+    } else {
+        g->code = code;
+    }
+}
+
+/* A page of a long scan ends after some time, perhaps without a row: the client asks for the next. */
+static bool is_late(const cass_selecting *g) {
+    enum { PAGE_US = 3000000 };
+    return g->page_rows && !g->groups && clock_monotonic_us(net_loop_clock(g->q->frame->client.loop)) - g->q->started_us > PAGE_US;
+}
+
 static void rows_done(call *c) {
     cass_selecting *g = of(c);
     cass_request *q = g->q;
     item_rows_cursor *cursor = &q->call.rows.cursor;
     if (c->code != OK) {
-        cass_fail(q, c->code);
+        end_early(g, c->code);
+        go_on(g);
         return;
     }
     g->page.place = cursor->place;
-    if (g->code != OK || g->full || g->done) {
-        answer(g);
-        return;
-    }
-    if (cursor->ended) {
+    if (g->code == OK && !g->full && !g->done && cursor->ended) {
         if (g->scans) {
             g->done = !g->partition.n || cass_selecting_end_partition(g);
-            g->page.range = g->done ? 0 : 1;
         } else {
             next_range(g);
         }
+    } else if (!cursor->ended && is_late(g)) {
+        g->full = true;
     }
     go_on(g);
 }
@@ -179,6 +195,36 @@ static err read_range(cass_selecting *g) {
     return OK;
 }
 
+static bool take_indexed(void *context, const query_found *row) {
+    return cass_selecting_take(context, row->body);
+}
+
+static void found(call *c) {
+    cass_selecting *g = of(c);
+    if (c->code != OK) {
+        end_early(g, c->code);
+    } else {
+        g->page.place = g->q->call.find.next;
+        g->done = g->done || (!g->full && !g->page.place.n);
+        g->full = g->full || (!g->done && is_late(g));
+    }
+    go_on(g);
+}
+
+static err find(cass_selecting *g) {
+    cass_request *q = g->q;
+    call_find *f = &q->call.find;
+    call_find_init(f, &q->front->core, &q->frame->client, &q->op, q->container, found);
+    f->find.where = g->found_by;
+    f->find.scope.min = g->min;
+    f->find.scope.max = g->max;
+    f->from = g->page.place;
+    f->sink = take_indexed;
+    f->context = g;
+    call_find_submit(f);
+    return OK;
+}
+
 static err scan(cass_selecting *g) {
     cass_request *q = g->q;
     call_rows_init(&q->call.rows, &q->front->core, &q->frame->client, &q->op, q->container, rows_done);
@@ -194,9 +240,45 @@ static bool wants_statics(const cass_selecting *g) {
     return g->s->table->has_static && (g->s->uses_static || !part);
 }
 
+/* The values of a partition key from its bytes (cql_partition_bytes). False: they are not those of a key of this table. */
+static bool split_key(cass_selecting *g, slice bytes, cql_value *values) {
+    uint32_t n = g->s->table->table.partition_n;
+    uint8_t end = 0;
+    values[0] = cql_value_of(bytes);
+    for (uint32_t i = 0; n > 1 && i < n; i++) {
+        slice part;
+        if (!cass_take_string(&bytes, &part) || !cass_take_byte(&bytes, &end) || end) {
+            return false;
+        }
+        values[i] = cql_value_of(part);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (cql_value_check(&g->q->op, g->s->table->table.columns[i].type, values[i]) != OK) {
+            return false;
+        }
+    }
+    return n == 1 || bytes.n == 0;
+}
+
+/* A scan that goes on within a partition needs its static row, which the page before has passed. */
+static err read_statics_of_page(cass_selecting *g) {
+    cql_value *key = arena_array(g->q->frame->arena, cql_value, g->s->table->table.partition_n);
+    g->static_read = true;
+    if (!split_key(g, g->page.key, key)) {
+        return op_fail_as(&g->q->op, E_BAD_CONTINUATION, CASS_CODE_PROTOCOL, "Invalid value for the paging state");
+    }
+    g->keys = key;
+    g->page.partition = 0;
+    g->reading_static = true;
+    return read_item(g, NULL);
+}
+
 static err step(cass_selecting *g) {
+    if (g->scans && g->resumed && !g->static_read && g->s->table->has_static && g->page.key.n) {
+        return read_statics_of_page(g);
+    }
     if (g->scans) {
-        return scan(g);
+        return g->finds ? find(g) : scan(g);
     }
     if (!g->static_read && wants_statics(g)) {
         g->reading_static = true;
@@ -278,6 +360,10 @@ static err begin_page(cass_selecting *g) {
     }
     g->page = page;
     g->resumed = true;
+    if (g->scans) {
+        buf_add_slice(&g->partition, page.key);
+        g->any_row = page.range;
+    }
     return OK;
 }
 
@@ -300,6 +386,7 @@ void cass_token_range(int64_t first, int64_t last, epk *min_out, epk *max_out) {
 static err find_partitions(cass_selecting *g) {
     cass_request *q = g->q;
     const cql_restrictions *r = &g->s->where;
+    const cql_select *select = &g->s->tree->select;
     g->scans = !r->whole_partition_key;
     g->min = epk_min();
     g->max = epk_max();
@@ -307,6 +394,13 @@ static err find_partitions(cass_selecting *g) {
         TRY(cql_restrict_keys(&q->op, &q->run, r, &g->keys, &g->keys_n));
         TRY(cql_restrict_ranges(&q->op, &q->run, r, &g->ranges, &g->ranges_n));
         g->done = !g->ranges_n || !g->keys_n;
+        if (g->s->backward && g->ranges_n > 1) {
+            cql_range *reversed = arena_array(q->frame->arena, cql_range, g->ranges_n);
+            for (uint32_t i = 0; i < g->ranges_n; i++) {
+                reversed[i] = g->ranges[g->ranges_n - 1 - i];
+            }
+            g->ranges = reversed;
+        }
         return OK;
     }
     if (r->token[0] || r->token[1]) {
@@ -315,6 +409,11 @@ static err find_partitions(cass_selecting *g) {
         TRY(cql_restrict_tokens(&q->op, &q->run, r, &first, &last, &any));
         g->done = !any;
         cass_token_range(first, last, &g->min, &g->max);
+    }
+    bool grouped = g->s->group_n || select->distinct || select->partition_limit; /* rows of an index are not in the order of partitions */
+    if (r->uses_index && !grouped) {
+        TRY(cass_index_condition(g, &g->found_by));
+        g->finds = g->found_by.n;
     }
     return OK;
 }

@@ -19,7 +19,9 @@ typedef struct cass_selecting {
     uint32_t keys_n;
     const cql_range *ranges; /* of each partition; points have both ends equal */
     uint32_t ranges_n;
-    bool scans, finds;
+    bool scans; /* a part of the hash space */
+    bool finds; /* … by `found_by`, a condition that an index serves */
+    slice found_by;
     epk min, max;
 
     /* where it is */
@@ -57,6 +59,9 @@ bool cass_selecting_take_row(cass_selecting *g, cass_row *row);
 
 /* The partition ends: if it has static columns only, they are a row. False: the page is full. */
 bool cass_selecting_end_partition(cass_selecting *g);
+/* The condition of an index that finds the rows; empty: no index can. */
+MUST_CHECK err cass_index_condition(cass_selecting *g, slice *where_out);
+
 /* The part of the hash space whose keys have the tokens [first, last]. The hash of a key begins with two zero bits and its token
  * (partition/epk.h), so tokens are in the order of the hash space. */
 void cass_token_range(int64_t first, int64_t last, epk *min_out, epk *max_out);

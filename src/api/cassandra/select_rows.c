@@ -95,8 +95,9 @@ static err begin_group(cass_selecting *g, const cass_row *row) {
     return OK;
 }
 
+/* A page ends at the rows that the client asked for, or when it is large. */
 static bool is_full(const cass_selecting *g) {
-    return g->page_rows && g->n >= g->page_rows;
+    return g->page_rows && (g->n >= g->page_rows || (g->n && g->out.n > LIMIT_RESPONSE_BYTES));
 }
 
 /* False: the row begins a group that belongs to the next page. */
@@ -201,8 +202,8 @@ static int64_t partition_limit(const cass_selecting *g) {
 }
 
 bool cass_selecting_end_partition(cass_selecting *g) {
-    bool alone =
-        g->has_statics && !g->any_row && !g->resumed && !g->s->where.clustering_n && !g->s->where.slice[0] && !g->s->where.slice[1];
+    bool alone = g->has_statics && !g->any_row && (g->scans || !g->resumed) && !g->s->where.clustering_n && !g->s->where.slice[0] &&
+                 !g->s->where.slice[1];
     bool taken = true;
     if (alone && cass_row_is_live(g->s->table, &g->statics, g->q->op.now_s)) {
         cass_row row = g->statics;
@@ -252,7 +253,10 @@ static void keep_statics(cass_selecting *g, const cass_row *row) {
 static bool take(cass_selecting *g, slice body) {
     const cass_table *t = g->s->table;
     cass_row row;
-    err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
+    err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, g->s->needed, false, &row);
+    if (code == OK && !cass_row_is_live(t, &row, g->q->op.now_s)) { /* a column that is not needed may show that it is */
+        code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
+    }
     if (code != OK) {
         return fail(g, code);
     }

@@ -49,11 +49,11 @@ err cass_startup_message(cass_request *q) {
     }
     TRY(choose_compression(q, s.compression, &compression));
     cass_put_string(cass_answer(q, CASS_AUTHENTICATE), SLICE_LIT("org.apache.cassandra.auth.PasswordAuthenticator"));
-    cass_conn *c = q->conn;
+    q->bare = true;
+    q->conn->compression = compression;
+    q->conn->segments = q->conn->version >= CASS_VERSION_SEGMENTS;
     frames_welcome(q->frame->conn);
     cass_end(q);
-    c->compression = compression;
-    c->segments = c->version >= CASS_VERSION_SEGMENTS;
     return OK;
 }
 

@@ -111,6 +111,13 @@ describe("examples", { concurrency: true }, () => {
     assert.deepEqual(seen.corrected, [20.5, true, "sensor replaced", 400]);
   });
 
+  it("profiles: rows of Cassandra's tables come in order, and SQL sees them", async () => {
+    const seen = await example("profiles", 1);
+    assert.deepEqual(seen.messages, ["hello", "hello again"]);
+    assert.equal(seen.newest, "message 3");
+    assert.deepEqual(seen.sql.sort(), ["hello", "hello again"]);
+  });
+
   it("synthetic keys spread the writes, and each has its price when reading", async () => {
     const seen = await figures("synthetic", 1);
     isOneShare(seen.date.ru, 1);

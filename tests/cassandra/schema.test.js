@@ -1,0 +1,122 @@
+// schema.test.js — keyspaces, tables, types and indexes: made, changed, listed, dropped; what is refused; prepared statements and events after changes.
+
+import { assert, codes, fails, suite } from "./harness.js";
+
+suite("schema", (t) => {
+  t.it("has keyspaces, which SQL sees as databases", async () => {
+    const name = `made${t.way}`;
+    const make = `CREATE KEYSPACE ${name} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3} AND durable_writes = false`;
+    await t.run(make);
+    const error = await fails(t.run(make), codes.alreadyExists, /existing keyspace/);
+    assert.equal(error.keyspace, name);
+    await t.run(make.replace("KEYSPACE", "KEYSPACE IF NOT EXISTS"));
+    const [row] = await t.rows(`SELECT * FROM system_schema.keyspaces WHERE keyspace_name = '${name}'`);
+    assert.equal(row.durable_writes, false);
+    await t.run(`USE ${name}`);
+    await t.run(`DROP KEYSPACE ${name}`);
+    await t.run(`DROP KEYSPACE IF EXISTS ${name}`);
+    await fails(t.run(`CREATE KEYSPACE other WITH durable_writes = true`), codes.configError);
+    await fails(t.run(`CREATE TABLE ${name}.t (id int PRIMARY KEY)`), codes.configError);
+  });
+
+  t.it("changes tables: columns come and go, key columns get other names, options are kept", async () => {
+    const table = await t.table("(p int, c int, a int, PRIMARY KEY (p, c))", "WITH comment = 'first' AND default_time_to_live = 1000");
+    await t.run(`INSERT INTO ${table} (p, c, a) VALUES (1, 1, 5)`);
+    await t.run(`ALTER TABLE ${table} ADD b text`);
+    await t.run(`ALTER TABLE ${table} ADD (d set<int>, e int static)`);
+    await t.run(`UPDATE ${table} SET b = 'x', d = {2, 1}, e = 9 WHERE p = 1 AND c = 1`);
+    await t.run(`ALTER TABLE ${table} RENAME c TO place`);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table} WHERE p = 1 AND place = 1`), [{ p: 1, place: 1, e: 9, a: 5, b: "x", d: [1, 2] }]);
+    await t.run(`ALTER TABLE ${table} DROP a`);
+    await fails(t.run(`SELECT a FROM ${table}`), codes.invalid, /Undefined column name a/);
+    await t.run(`ALTER TABLE ${table} ADD a int`);
+    assert.equal((await t.rows(`SELECT a FROM ${table}`))[0].a, null, "values of a dropped column do not come back");
+    await t.run(`ALTER TABLE ${table} WITH comment = 'second'`);
+    const [shown] = await t.rows("SELECT comment, default_time_to_live FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?", table.split("."));
+    assert.deepEqual(shown, { comment: "second", default_time_to_live: 1000 });
+    const [ttl] = await t.rows(`SELECT ttl(b) AS t FROM ${table}`);
+    assert.ok(ttl.t > 900 && ttl.t <= 1000);
+    await fails(t.run(`ALTER TABLE ${table} DROP p`), codes.invalid, /PRIMARY KEY/);
+    await fails(t.run(`ALTER TABLE ${table} ADD b int`), codes.invalid, /conflicts with an existing column/);
+    await fails(t.run(`ALTER TABLE ${table} WITH nothing = 1`), codes.syntaxError, /Unknown property/);
+  });
+
+  t.it("has user types, in columns and in each other", async () => {
+    const ks = t.keyspace;
+    await t.run(`CREATE TYPE ${ks}.street (name text, number int)`);
+    await t.run(`CREATE TYPE ${ks}.address (street frozen<street>, town text)`);
+    const table = await t.table("(id int PRIMARY KEY, home address, others list<frozen<address>>)");
+    await t.run(`INSERT INTO ${table} (id, home, others) VALUES (1, {street: {name: 'a', number: 1}, town: 'x'}, [{town: 'y'}])`);
+    await t.run(`UPDATE ${table} SET home.town = 'z' WHERE id = 1`);
+    const [row] = await t.rows(`SELECT home, others, home.town AS town FROM ${table}`);
+    assert.equal(row.home.street.name, "a");
+    assert.equal(row.town, "z");
+    assert.equal(row.others[0].town, "y");
+    await t.run(`ALTER TYPE ${ks}.address ADD zip int`);
+    await t.run(`UPDATE ${table} SET home.zip = 7 WHERE id = 1`);
+    assert.equal((await t.rows(`SELECT home.zip AS zip FROM ${table}`))[0].zip, 7);
+    await fails(t.run(`DROP TYPE ${ks}.street`), codes.invalid, /still used/);
+    await t.run(`DROP TABLE ${table}`);
+    await t.run(`DROP TYPE ${ks}.address`);
+    await t.run(`DROP TYPE ${ks}.street`);
+  });
+
+  t.it("has indexes on columns and collections", async () => {
+    const table = await t.table("(id int PRIMARY KEY, v text, tags set<text>, m map<text, int>)");
+    await t.run(`CREATE INDEX by_v ON ${table} (v)`);
+    await t.run(`CREATE INDEX ON ${table} (tags)`);
+    await t.run(`CREATE INDEX ON ${table} (keys(m))`);
+    for (let id = 0; id < 30; id++) await t.run(`INSERT INTO ${table} (id, v, tags, m) VALUES (?, ?, ?, ?)`, [id, `v${id % 3}`, [`t${id % 5}`], { [`k${id % 2}`]: id }]);
+    const ids = async (where) => (await t.rows(`SELECT id FROM ${table} WHERE ${where}`, [], { prepare: true, fetchSize: 4 })).length;
+    const all = [];
+    for await (const row of t.client.stream(`SELECT id FROM ${table} WHERE v = 'v1'`, [], { fetchSize: 4, autoPage: true })) all.push(row.id);
+    assert.deepEqual(all.sort((a, b) => a - b), [1, 4, 7, 10, 13, 16, 19, 22, 25, 28]);
+    assert.equal(await ids("tags CONTAINS 't2' LIMIT 100"), 4);
+    assert.equal((await t.rows(`SELECT id FROM ${table} WHERE m CONTAINS KEY 'k1'`)).length, 15);
+    assert.equal((await t.rows(`SELECT id FROM ${table} WHERE v = 'v1' AND tags CONTAINS 't1' ALLOW FILTERING`)).length, 2);
+    await fails(t.run(`CREATE INDEX by_v ON ${table} (v)`), codes.invalid);
+    await t.run(`DROP INDEX ${t.keyspace}.by_v`);
+    await fails(t.run(`SELECT id FROM ${table} WHERE v = 'v1'`), codes.invalid, /ALLOW FILTERING/);
+  });
+
+  t.it("truncates and drops tables", async () => {
+    const table = await t.table("(id int PRIMARY KEY)");
+    await t.run(`INSERT INTO ${table} (id) VALUES (1)`);
+    await t.run(`TRUNCATE ${table}`);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
+    await t.run(`DROP TABLE ${table}`);
+    await fails(t.run(`SELECT * FROM ${table}`), codes.invalid, /unconfigured table/);
+    await t.run(`DROP TABLE IF EXISTS ${table}`);
+  });
+
+  t.it("refuses what it does not have, clearly", async () => {
+    for (const statement of [
+      "CREATE MATERIALIZED VIEW v AS SELECT * FROM t WHERE id IS NOT NULL PRIMARY KEY (id)",
+      "CREATE FUNCTION f (a int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'",
+      "CREATE ROLE r",
+      "GRANT SELECT ON ALL KEYSPACES TO r",
+    ])
+      await fails(t.run(statement), codes.invalid, /not supported/);
+    await fails(t.run("INSERT INTO system.local (key) VALUES ('x')"), codes.unauthorized);
+    await fails(t.run("SELECT * FORM t"), codes.syntaxError, /line 1:/);
+  });
+
+  t.it("prepares statements again after a change", async () => {
+    const table = await t.table("(id int PRIMARY KEY, a int)");
+    const select = `SELECT * FROM ${table} WHERE id = ?`;
+    await t.run(`INSERT INTO ${table} (id, a) VALUES (1, 1)`);
+    assert.deepEqual(await t.rows(select, [1]), [{ id: 1, a: 1 }]);
+    await t.run(`ALTER TABLE ${table} ADD b int`);
+    assert.equal((await t.rows(select, [1]))[0].a, 1);
+  });
+
+  t.it("tells watchers about changes", async () => {
+    await t.with({}, async (other) => {
+      await other.connect();
+      const name = `told${t.way}`;
+      await t.run(`CREATE KEYSPACE ${name} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`);
+      for (let i = 0; i < 100 && !other.metadata.keyspaces[name]; i++) await new Promise((resolve) => setTimeout(resolve, 50));
+      assert.ok(other.metadata.keyspaces[name], "the other client learned of the keyspace by an event");
+    });
+  });
+});

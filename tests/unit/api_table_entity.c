@@ -163,15 +163,30 @@ static void sizes_are_those_of_storage(void **state) {
     assert_int_equal(properties, 2);
 }
 
+/* Wherever a character of several bytes stands among ASCII. */
+static void texts_are_counted_in_utf16_units(void **state) {
+    (void)state;
+    static const struct {
+        const char *character;
+        size_t units;
+    } others[] = {{"\xC3\xA9", 1}, {"\xE2\x82\xAC", 1}, {"\xF0\x9F\x98\x80", 2}};
+    assert_int_equal(entity_units(SLICE_EMPTY), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        for (int before = 0; before <= 20; before++) {
+            char text[64];
+            int n = snprintf(text, sizeof text, "%.*s%s%.*s", before, "abcdefghijklmnopqrst", others[i].character, 20 - before,
+                             "abcdefghijklmnopqrst");
+            assert_int_equal(entity_units(slice_of(text, (size_t)n)), 20 + others[i].units);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_keep_seven_digits),
-        cmocka_unit_test(times_that_are_none_are_refused),
-        cmocka_unit_test(doubles_are_told_from_integers),
-        cmocka_unit_test(numbers_compare_by_value),
-        cmocka_unit_test(entities_come_back),
-        cmocka_unit_test(entities_without_keys_are_refused),
-        cmocka_unit_test(sizes_are_those_of_storage),
+        cmocka_unit_test(texts_are_counted_in_utf16_units),  cmocka_unit_test(times_keep_seven_digits),
+        cmocka_unit_test(times_that_are_none_are_refused),   cmocka_unit_test(doubles_are_told_from_integers),
+        cmocka_unit_test(numbers_compare_by_value),          cmocka_unit_test(entities_come_back),
+        cmocka_unit_test(entities_without_keys_are_refused), cmocka_unit_test(sizes_are_those_of_storage),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

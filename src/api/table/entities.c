@@ -194,11 +194,14 @@ void table_add_written(table_request *q, const table_write *w, const item_op *o,
     table_add_etag(out, o->result, item_version(&o->after), o->after.ts);
     if (w->verb == TABLE_INSERT) {
         slice base = table_base(q);
-        buf_addf(out, "Location: %.*s/", (int)base.n, base.p);
+        buf_add_lit(out, "Location: ");
+        buf_add_slice(out, base);
+        buf_add_byte(out, '/');
         entity_link(out, q->container->id, w->partition, w->row);
         buf_add_lit(out, "\r\n");
         if (w->no_content || w->wants_content) {
-            buf_addf(out, "Preference-Applied: return-%scontent\r\n", w->no_content ? "no-" : "");
+            w->no_content ? buf_add_lit(out, "Preference-Applied: return-no-content\r\n")
+                          : buf_add_lit(out, "Preference-Applied: return-content\r\n");
         }
     }
 }

@@ -14,10 +14,21 @@ slice entity_text(slice body, slice name) {
     return doc_find_member(body, name, &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
 }
 
+static bool eight_are_ascii(const char *p) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return (word & 0x8080808080808080u) == 0;
+}
+
 size_t entity_units(slice text) {
     size_t n = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
+    for (size_t i = 0; i < text.n;) {
+        if (text.n - i >= 8 && eight_are_ascii(text.p + i)) {
+            n += 8;
+            i += 8;
+            continue;
+        }
+        unsigned char c = (unsigned char)text.p[i++];
         n += (c & 0xC0) != 0x80; /* not in the middle of a character */
         n += c >= 0xF0;          /* a surrogate pair */
     }

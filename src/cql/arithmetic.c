@@ -267,7 +267,7 @@ static err big(op *o, cql_term_kind operation, const cql_type *x_type, cql_value
     if (code == OK) {
         code = type->kind == CQL_VARINT ? varints(o, operation, type, &a, &b) : decimals(o, operation, type, &a, &b);
     }
-    if (code == OK && mpz_sizeinbase(a.unscaled, 2) > (CQL__BIG_BYTES_MAX - 5) * 8) {
+    if (code == OK && mpz_sizeinbase(a.unscaled, 10) > CQL_DIGITS_MAX) {
         code = fail_operation(o, operation, type, "the result has too many digits");
     }
     if (code == OK) {

@@ -13,7 +13,7 @@ typedef struct cql__decimal { /* unscaled × 10^-scale */
     int64_t scale;
 } cql__decimal;
 
-enum { CQL__BIG_BYTES_MAX = 16 * 1024 }; /* of a varint, or of a decimal with its scale; just below CQL_DIGITS_MAX digits */
+enum { CQL__BIG_BYTES_MAX = 16 * 1024 }; /* of a varint, or of a decimal with its scale; enough for CQL_DIGITS_MAX digits */
 
 void cql__mpz_of_bytes(mpz_t number, slice bytes);      /* two's complement, as Java's BigInteger has it; initialised by the caller */
 cql_value cql__mpz_value(arena *a, const mpz_t number); /* a varint */

@@ -107,7 +107,7 @@ static err from_big(op *o, const cql_type *to, cql__decimal *d, cql_value *value
         *value_out = cql__decimal_value(o->arena, d);
         return OK;
     }
-    if (!truncate_decimal(d)) {
+    if (!truncate_decimal(d) || (to->kind == CQL_VARINT && mpz_sizeinbase(d->unscaled, 10) > CQL_DIGITS_MAX)) {
         return op_fail(o, E_BAD_REQUEST, "The number has more than %d digits", CQL_DIGITS_MAX);
     }
     *value_out = to->kind == CQL_VARINT ? cql__mpz_value(o->arena, d->unscaled) : store_integer(o->arena, to->kind, low_bits(d->unscaled));

@@ -120,7 +120,11 @@ static bool decode(op *o, slice *rest, unsigned depth, const cql_type **type_out
         return false;
     }
     if (id == CQL_UDT || id == CQL_TUPLE) {
-        return take_short(rest, &t->n) && decode_inner(o, rest, depth, t);
+        if (!take_short(rest, &t->n) || !decode_inner(o, rest, depth, t)) {
+            return false;
+        }
+        *type_out = id == CQL_TUPLE ? cql_type_freeze(o->arena, t) : t; /* what a tuple holds is frozen; the protocol does not say it */
+        return true;
     }
     return (id == CQL_LIST || id == CQL_SET || id == CQL_MAP) && decode_inner(o, rest, depth, t);
 }

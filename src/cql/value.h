@@ -45,7 +45,7 @@ typedef struct cql_value {
 
 enum {
     CQL_VALUE_DEPTH = CQL_TYPE_DEPTH,
-    CQL_DIGITS_MAX = 40000, /* digits of a varint or decimal in text or arithmetic; beyond that the client gets an error */
+    CQL_DIGITS_MAX = 39000, /* digits of a varint or decimal in text or arithmetic; beyond that the client gets an error */
 };
 
 static inline cql_value cql_value_of(slice bytes) {

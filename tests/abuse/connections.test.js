@@ -1,11 +1,11 @@
 // Clients that hold connections or server memory needlessly: idle ones that never authenticate, those that send or read a few bytes now and
 // then, and those that request pages and do not read them. Others are served meanwhile, and memory is bounded.
 
-import { readFileSync } from "node:fs";
 import net from "node:net";
 import { after, afterEach, before, describe, it } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import assert from "node:assert/strict";
+import { residentBytes } from "../sdk/processes.js";
 import { Rest, Server, binary, emulatorKey, sign, signed } from "../sdk/server.js";
 
 const sanitized = /asan|tsan/.test(binary);
@@ -151,7 +151,6 @@ describe("clients that do not read their answers", () => {
   let server, rest;
   const sockets = [];
   const path = "/dbs/d/colls/c/docs";
-  const residentBytes = () => 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))[1]);
 
   before(async () => {
     server = await Server.start({ flags: ["--memory-for-requests", "128MB", "--cache", "64MB", "--slow-seconds", "4"] }); // half of the memory is for responses
@@ -179,7 +178,7 @@ describe("clients that do not read their answers", () => {
   it("leave memory for others", patient, async () => {
     const page = await rest.get(path);
     assert.ok(page.bytes.length > 3_800_000);
-    const before = residentBytes();
+    const before = residentBytes(server.child.pid);
     let most = 0;
     for (let i = 0; i < clients; i++) {
       sockets.push(new Socket(server, { paused: true }).write(signedRequest(path).repeat(3)));
@@ -190,11 +189,11 @@ describe("clients that do not read their answers", () => {
         const large = await rest.get(path);
         assert.ok([200, 429, 503].includes(large.status), large.text.slice(0, 300)); // 429: the container's queue is full
         if (large.status !== 200) assert.ok(Number(large.headers["x-ms-retry-after-ms"]) > 0, "it says when to come again");
-        most = Math.max(most, residentBytes());
+        most = Math.max(most, residentBytes(server.child.pid));
       }
     }
     await until("an answer that is refused", async () => {
-      most = Math.max(most, residentBytes());
+      most = Math.max(most, residentBytes(server.child.pid));
       return (await metric(server, "tesela_memory_refused_total")) > 0;
     });
     assert.ok((await metric(server, "tesela_answer_waiting_bytes")) < 1.2 * memory);

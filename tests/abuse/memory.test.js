@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import assert from "node:assert/strict";
+import { stopwatch } from "../sdk/processes.js";
 import { Rest, Server, binary } from "../sdk/server.js";
 
 const sanitized = /asan|tsan/.test(binary);
@@ -79,10 +80,10 @@ describe("memory", () => {
 
   async function ask(query, headers = {}) {
     const body = JSON.stringify({ query, parameters: [] });
-    const begun = performance.now();
+    const elapsed = stopwatch(server.child.pid);
     const fields = { "content-type": "application/query+json", "x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True" };
     const answer = await rest.post(`${path}/docs`, body, { headers: { ...fields, ...asTokenHolder(), ...headers } });
-    const took = performance.now() - begun;
+    const took = elapsed();
     assert.ok(took < worstMs, `${query.slice(0, 60)}… took ${took.toFixed(0)} ms`);
     return answer;
   }

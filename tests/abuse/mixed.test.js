@@ -1,10 +1,10 @@
 // Attackers of every kind at once, chosen by a seed, against a server with 2 GB of address space and throttling on. Meanwhile a victim in
 // another container reads, pages and plans. TESELA_ABUSE_SECONDS=600 makes the test long; TESELA_ABUSE_SEED=… repeats a run.
 
-import { readFileSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
 import assert from "node:assert/strict";
 import { Worker } from "node:worker_threads";
+import { residentBytes, stopwatch } from "../sdk/processes.js";
 import { Rest, Server, binary } from "../sdk/server.js";
 
 const sanitized = /asan|tsan/.test(binary);
@@ -33,9 +33,9 @@ describe("all attacks at once", () => {
 
   async function victim(name, seen) {
     while (open) {
-      const begun = performance.now();
+      const elapsed = stopwatch(server.child.pid);
       const answer = await victims[name]();
-      seen.push(performance.now() - begun);
+      seen.push(elapsed());
       assert.ok([200, 201].includes(answer.status), `${name}: ${answer.status} ${answer.text.slice(0, 300)}`);
       await sleep(10);
     }
@@ -72,10 +72,7 @@ describe("all attacks at once", () => {
     const seen = Object.fromEntries(Object.keys(victims).map((name) => [name, []]));
     let peak = 0;
     const watch = (async () => {
-      for (; open; await sleep(100)) {
-        const status = readFileSync(`/proc/${server.child.pid}/status`, "utf8");
-        peak = Math.max(peak, 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(status)[1]));
-      }
+      for (; open; await sleep(100)) peak = Math.max(peak, residentBytes(server.child.pid));
     })();
     const attackers = new Worker(new URL("attackers.mjs", import.meta.url), { workerData: { port: server.port, token, seed, n: 24 } });
     const attacked = new Promise((done, fail) => attackers.on("error", fail).on("exit", done));

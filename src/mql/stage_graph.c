@@ -2,10 +2,10 @@
  *
  * For one local document at a time: a find brings the documents whose connectToField is among the values of the frontier; those that were
  * not seen before give the next frontier by their connectFromField, until there are none or maxDepth is reached. */
+#include "mql/hash_table.h"
 #include "mql/match_int.h"
 #include "mql/show.h"
 #include "mql/stages.h"
-#include "mql/hash_table.h"
 
 typedef struct graph {
     slice from, as, depth_field, restrict_filter;

@@ -1,7 +1,7 @@
 /* stage_group.c — $group: a hash table from keys to groups, each with one tally per accumulator. */
 #include "mql/accumulator.h"
-#include "mql/stages.h"
 #include "mql/hash_table.h"
+#include "mql/stages.h"
 
 /* ---- parsing ---- */
 

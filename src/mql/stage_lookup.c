@@ -7,9 +7,9 @@
  *   GATHER ── batch full, or no more ──▶ FETCH ── find ended ──▶ JOIN ── batch done ──▶ GATHER */
 #include <stdlib.h>
 
+#include "mql/hash_table.h"
 #include "mql/match_int.h"
 #include "mql/stage_lookup.h"
-#include "mql/hash_table.h"
 
 enum { BATCH_DOCUMENTS = 1000, BATCH_BYTES = 4 * 1024 * 1024, AS_BYTES_MAX = 16 * 1024 * 1024 };
 

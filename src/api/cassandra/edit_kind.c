@@ -66,68 +66,59 @@ static err grow(op *o, cass_cell *cell, uint32_t more) {
     return OK;
 }
 
-static int compare_keys(const cql_type *type, const cass_element *a, const cass_element *b) {
-    return type->kind == CQL_UDT ? slice_cmp(a->key.bytes, b->key.bytes) : cql_compare(type->inner[0], a->key, b->key);
+/* Elements in the order of their keys: those that come are merged into those that are there. A later write of the same key wins; what a
+ * deletion of the row or the whole collection hides does not come in. */
+static err merge(op *o, const cass_row *row, const cql_type *type, cass_cell *cell, const cass_element *more, uint32_t more_n) {
+    cass_cell both = {0};
+    uint32_t i = 0, k = 0;
+    TRY(grow(o, &both, cell->n + more_n));
+    while (i < cell->n || k < more_n) {
+        const cass_element *e = k < more_n ? &more[k] : NULL;
+        if (e && (e->stamp.us <= row->deleted_us || e->stamp.us <= cell->deleted_us)) {
+            k++;
+            continue;
+        }
+        int c = !e ? -1 : i == cell->n ? 1 : cass_element_compare(type, &cell->elements[i], e);
+        const cass_element *old = c <= 0 ? &cell->elements[i] : NULL;
+        bool comes = c > 0 || (c == 0 && wins(&e->stamp, e->dead, e->value, &old->stamp, old->dead, old->value));
+        both.elements[both.n++] = comes ? *e : *old;
+        i += c <= 0;
+        k += c >= 0;
+    }
+    cell->elements = both.elements;
+    cell->n = both.n;
+    return OK;
 }
 
-/* Sets and maps are in the order of their keys. There is room for one more. */
-static void put_keyed(const cass_row *row, const cql_type *type, cass_cell *cell, cass_element e) {
-    uint32_t low = 0, high = cell->n;
-    if (e.stamp.us <= row->deleted_us || e.stamp.us <= cell->deleted_us) {
-        return;
-    }
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (compare_keys(type, &cell->elements[middle], &e) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    cass_element *at = &cell->elements[low];
-    if (low < cell->n && compare_keys(type, at, &e) == 0) {
-        if (wins(&e.stamp, e.dead, e.value, &at->stamp, at->dead, at->value)) {
-            *at = e;
-        }
-        return;
-    }
-    memmove(at + 1, at, (cell->n - low) * sizeof *at);
-    *at = e;
-    cell->n++;
-}
-
-/* Deleted elements may be at the end of what was read; put_keyed needs order. */
+/* What was read has the live elements in order, and after them the deleted ones in order. */
 static err sort_elements(op *o, const cql_type *type, cass_cell *cell) {
-    cass_cell sorted = {.deleted_us = CASS_NEVER};
     cass_row none = {.deleted_us = CASS_NEVER};
-    bool good = true;
-    for (uint32_t i = 1; good && i < cell->n; i++) {
-        good = compare_keys(type, &cell->elements[i - 1], &cell->elements[i]) < 0;
-    }
-    if (good || type->kind == CQL_LIST) {
+    int64_t deleted_us = cell->deleted_us;
+    uint32_t n = 1;
+    if (type->kind == CQL_LIST || cell->n < 2) {
         return OK;
     }
-    TRY(grow(o, &sorted, cell->n));
-    for (uint32_t i = 0; i < cell->n; i++) {
-        put_keyed(&none, type, &sorted, cell->elements[i]);
+    while (n < cell->n && cass_element_compare(type, &cell->elements[n - 1], &cell->elements[n]) < 0) {
+        n++;
     }
-    cell->elements = sorted.elements;
-    cell->n = sorted.n;
-    return OK;
+    const cass_element *rest = cell->elements + n;
+    uint32_t rest_n = cell->n - n;
+    cell->n = n;
+    cell->deleted_us = CASS_NEVER;
+    err code = rest_n ? merge(o, &none, type, cell, rest, rest_n) : OK;
+    cell->deleted_us = deleted_us;
+    return code;
 }
 
 static err add_elements(op *o, const cass_row *row, const cql_type *type, cass_cell *cell, cass_stamp stamp, cql_value v, bool before) {
     cass_element *elements;
     uint32_t n;
     TRY(cass_cell_divide(o, type, v, stamp, &elements, &n));
-    TRY(sort_elements(o, type, cell));
-    TRY(grow(o, cell, n));
     if (type->kind != CQL_LIST) {
-        for (uint32_t i = 0; i < n; i++) {
-            put_keyed(row, type, cell, elements[i]);
-        }
-        return OK;
+        TRY(sort_elements(o, type, cell));
+        return merge(o, row, type, cell, elements, n);
     }
+    TRY(grow(o, cell, n));
     if (stamp.us <= row->deleted_us || stamp.us <= cell->deleted_us || !n) {
         return OK;
     }
@@ -144,22 +135,27 @@ static void remove_at(cass_cell *cell, uint32_t i) {
     cell->n--;
 }
 
+enum { COMPARES_MAX = 1000000 };
+
 /* l - [a, b]: all equal elements. */
 static err remove_from_list(op *o, const cql_type *type, cass_cell *cell, cass_stamp stamp, cql_value v) {
     cass_element *gone;
     uint32_t n;
     TRY(cass_cell_divide(o, type, v, stamp, &gone, &n));
-    for (uint32_t i = 0; i < cell->n;) {
+    if ((uint64_t)cell->n * n > COMPARES_MAX) {
+        return op_fail(o, E_BAD_REQUEST, "Too many elements to remove from a list of %u at once.", cell->n);
+    }
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < cell->n; i++) {
         bool equal = false;
         for (uint32_t k = 0; k < n && !equal; k++) {
             equal = cell->elements[i].stamp.us <= stamp.us && slice_eq(cell->elements[i].value.bytes, gone[k].value.bytes);
         }
-        if (equal) {
-            remove_at(cell, i);
-        } else {
-            i++;
+        if (!equal) {
+            cell->elements[left++] = cell->elements[i];
         }
     }
+    cell->n = left;
     return OK;
 }
 
@@ -170,13 +166,11 @@ static err remove_keys(op *o, const cass_row *row, const cql_type *type, cass_ce
     const cql_type *keys = type->kind == CQL_MAP ? cql_type_set(o->arena, type->inner[0], false) : type;
     stamp.ttl = 0;
     TRY(cass_cell_divide(o, keys, v, stamp, &gone, &n));
-    TRY(sort_elements(o, type, cell));
-    TRY(grow(o, cell, n));
     for (uint32_t i = 0; i < n; i++) {
         gone[i].dead = true;
-        put_keyed(row, type, cell, gone[i]);
     }
-    return OK;
+    TRY(sort_elements(o, type, cell));
+    return merge(o, row, type, cell, gone, n);
 }
 
 static err set_in_list(op *o, cass_cell *cell, cass_stamp stamp, cql_value key, cql_value v) {
@@ -197,11 +191,9 @@ static err set_element(op *o, const cass_row *row, const cql_type *type, cass_ce
     if (type->kind == CQL_LIST) {
         return set_in_list(o, cell, stamp, key, v);
     }
-    TRY(sort_elements(o, type, cell));
-    TRY(grow(o, cell, 1));
     stamp.ttl = v.null ? 0 : stamp.ttl;
-    put_keyed(row, type, cell, (cass_element){.key = key, .value = v, .stamp = stamp, .dead = v.null});
-    return OK;
+    TRY(sort_elements(o, type, cell));
+    return merge(o, row, type, cell, &(cass_element){.key = key, .value = v, .stamp = stamp, .dead = v.null}, 1);
 }
 
 /* c = value: what is older goes, even with the same timestamp minus one, so that a collection is replaced and not merged. */

@@ -29,7 +29,7 @@ cass_request *cass_request_new(frames_request *frame, const cass_envelope *envel
     q->version = q->conn->version ? q->conn->version : envelope->version & 0x7F;
     q->started_us = clock_monotonic_us(net_loop_clock(loop));
     q->now_us = net_loop_wall_ms(loop) * 1000;
-    q->keyspace = slice_str(q->conn->keyspace);
+    q->keyspace = arena_copy(frame->arena, slice_str(q->conn->keyspace)); /* a later USE must not change it */
     op_init(&q->op, frame->arena, q->now_us / 1000000);
     q->op.arrived_us = q->started_us;
     q->run = (cql_run){.now_us = q->now_us, .random = net_loop_random(loop)};

@@ -103,6 +103,10 @@ err cass_cell_assemble(op *o, const cql_type *type, cass_cell *cell, int64_t now
     return !n || cql_value_collect(o->arena, type, values, n, &cell->value) ? OK : budget_error(o->budget);
 }
 
+int cass_element_compare(const cql_type *type, const cass_element *a, const cass_element *b) {
+    return type->kind == CQL_UDT ? slice_cmp(a->key.bytes, b->key.bytes) : cql_compare(type->inner[0], a->key, b->key);
+}
+
 /* The elements that the metadata lists: by key, or by place in a list. Deleted ones are added. */
 static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_cell *cell) {
     enum { BINARY_HEAD = 5 };
@@ -117,7 +121,7 @@ static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp
     }
     cass_element *elements = arena_array(o->arena, cass_element, cell->n + more + 1);
     memcpy(elements, cell->elements ? cell->elements : elements, cell->n * sizeof *elements);
-    uint32_t live = cell->n, n = cell->n;
+    uint32_t live = cell->n, n = cell->n, near = 0;
     for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
         if (e.type != BSON_TYPE_DOCUMENT || !cass_member(e.value, "k", &k)) {
             continue;
@@ -130,13 +134,16 @@ static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp
             }
             continue;
         }
-        slice key = k.type == BSON_TYPE_BINARY ? slice_skip(k.value, BINARY_HEAD) : SLICE_EMPTY;
-        uint32_t i = 0;
-        while (i < live && !slice_eq(elements[i].key.bytes, key)) {
-            i++;
+        cass_element wanted = {.key = cql_value_of(k.type == BSON_TYPE_BINARY ? slice_skip(k.value, BINARY_HEAD) : SLICE_EMPTY)};
+        slice key = wanted.key.bytes;
+        if (near < live && cass_element_compare(type, &elements[near], &wanted) > 0) {
+            near = 0; /* live elements are listed in order, and then deleted ones */
+        }
+        while (near < live && cass_element_compare(type, &elements[near], &wanted) < 0) {
+            near++;
         }
         bool dead = long_of(e.value, "x", 0);
-        i = i == live ? n++ : i;
+        uint32_t i = near < live && cass_element_compare(type, &elements[near], &wanted) == 0 ? near : n++;
         elements[i].key = cql_value_of(key);
         elements[i].stamp = stamp;
         elements[i].dead = dead;
@@ -562,6 +569,8 @@ err cass_row_write(op *o, const cass_table *t, const cass_row *row, int64_t now_
     *body_out = SLICE_EMPTY;
     if (code == OK && (!buf_ok(&out) || !arena_fits(o->arena, out.n))) {
         code = op_fail(o, E_TOO_LARGE, "The row is too large.");
+    } else if (code == OK && w.any && out.n > LIMIT_ITEM_BYTES) {
+        code = op_fail(o, E_TOO_LARGE, "The row has %zu bytes; it may have %d.", out.n, LIMIT_ITEM_BYTES);
     } else if (code == OK && w.any) {
         *body_out = arena_copy(o->arena, buf_view(&out));
     }
@@ -580,10 +589,12 @@ static err key_element(op *o, const cass_table *t, uint32_t i, cql_value v, doc_
     if (v.null || v.unset) {
         return op_fail(o, E_BAD_REQUEST, "Invalid null value in condition for column %.*s", slice_shown(c->name), c->name.p);
     }
+    if (t->stored[i].as_text) {
+        TRY(cql_key_text(o, c->type, v, clustering, &text));
+    }
     buf out = buf_init(BUF_NO_LIMIT);
     size_t at = open_document(&out, 0, SLICE_EMPTY);
     if (t->stored[i].as_text) {
-        TRY(cql_key_text(o, c->type, v, clustering, &text));
         cql_bson_add(&out, SLICE_LIT("k"), cql_type_of(CQL_TEXT), cql_value_text(text));
     } else {
         cql_bson_add(&out, SLICE_LIT("k"), c->type, v);

@@ -70,6 +70,9 @@ MUST_CHECK err cass_cell_assemble(op *o, const cql_type *type, cass_cell *cell, 
 MUST_CHECK err cass_cell_divide(op *o, const cql_type *type, cql_value value, cass_stamp stamp, cass_element **elements_out,
                                 uint32_t *n_out);
 
+/* By their keys: elements of sets and maps, fields of user types. */
+int cass_element_compare(const cql_type *type, const cass_element *a, const cass_element *b);
+
 /* ---- keys ---- */
 
 /* The item's key from the values of its key columns; `clustering` NULL: the static row. E_BAD_REQUEST: null, or too long. */

@@ -98,6 +98,19 @@ suite("rows", (t) => {
     await fails(t.run(`UPDATE ${table} SET l[5] = 7 WHERE id = 1`), codes.invalid, /List index 5 out of bound/);
   });
 
+  t.it("have collections of thousands of elements, with timestamps of their own", async () => {
+    const table = await t.table("(id int PRIMARY KEY, s set<int>, m map<int, text>)");
+    const many = Array.from({ length: 3000 }, (_, i) => i);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 100 SET s = ? WHERE id = 1`, [many.filter((i) => i % 2)]);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 200 SET s = s + ? WHERE id = 1`, [many.filter((i) => i % 3 === 0)]);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 150 SET s = s - ? WHERE id = 1`, [many.filter((i) => i % 5 === 0)]);
+    const kept = many.filter((i) => i % 3 === 0 || (i % 2 && i % 5));
+    assert.deepEqual((await t.rows(`SELECT s FROM ${table}`))[0].s, kept, "an older removal hides what is older still");
+    await t.run(`UPDATE ${table} USING TIMESTAMP 120 SET s = s + {5} WHERE id = 1`);
+    assert.deepEqual((await t.rows(`SELECT s FROM ${table}`))[0].s, kept, "the removal is remembered");
+    await fails(t.run(`UPDATE ${table} SET m[1] = ? WHERE id = 1`, ["x".repeat(3000000)]), codes.writeFailure);
+  });
+
   t.it("count", async () => {
     const table = await t.table("(id int PRIMARY KEY, n counter)");
     for (let i = 0; i < 3; i++) await t.run(`UPDATE ${table} SET n = n + 5 WHERE id = 1`);

@@ -221,7 +221,7 @@ static void bad_calls_are_answered(void **state) {
         "{'op':'create','link':'" LINK "','body':{'pk':'a'},'options':{'disableAutomaticIdGeneration':true}}",
         "{'op':'create','link':'" LINK "','body':{'id':'x','pk':'b'}}",
         "{'op':'create','link':'" LINK "','body':{'id':'x','pk':'a'},'options':{'indexAction':'maybe'}}",
-        "{'op':'replace','link':'" LINK "/docs/1','body':{'id':'2','pk':'a'}}",
+        "{'op':'replace','link':'" LINK "/docs/1','body':{'id':'a/b','pk':'a'}}",
         "{'op':'query','link':'" LINK "'}",
         "{'op':'query','link':'" LINK "','query':'SELEC'}",
         "{'op':'query','link':'" LINK "','query':{'query':'SELECT * FROM c','parameters':[1]}}",

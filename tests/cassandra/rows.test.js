@@ -166,6 +166,18 @@ suite("rows", (t) => {
     assert.equal((await t.run(insert)).wasApplied(), true);
   });
 
+  t.it("are written if conditions on parts of columns hold; parts that a column does not have are refused", async () => {
+    const table = await t.table("(id int PRIMARY KEY, l list<int>, s set<int>, m map<text, int>, p tuple<int, int>, a int)");
+    await t.run(`INSERT INTO ${table} (id, l, m, a) VALUES (1, [1, 2], {'k': 3}, 4)`);
+    for (const [condition, applied] of [["l[1] = 2", true], ["l[0] = 2", false], ["m['k'] = 3", true], ["m['x'] = 3", false], ["m CONTAINS KEY 'k'", true]]) {
+      assert.equal((await t.run(`UPDATE ${table} SET a = 5 WHERE id = 1 IF ${condition}`)).wasApplied(), applied, condition);
+    }
+    for (const condition of ["l.x = 1", "s.x = 1", "m.x = 1", "p.x = 1", "a.x = 1", "s[1] = 1", "a[1] = 1", "a CONTAINS 1", "l CONTAINS KEY 1", "x = 1", "id = 1"]) {
+      await assert.rejects(t.run(`UPDATE ${table} SET a = 6 WHERE id = 1 IF ${condition}`), { code: 0x2200 }, condition);
+    }
+    assert.equal((await t.rows(`SELECT a FROM ${table}`))[0].a, 5);
+  });
+
   t.it("are written together by a batch, or not at all", async () => {
     const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
     const other = await t.table("(id int PRIMARY KEY, v int)");

@@ -187,27 +187,8 @@ static err analyse_select(analysis *a) {
 
 static err check_conditions(analysis *a, const cql_if *ifs) {
     for (uint32_t i = 0; i < ifs->n; i++) {
-        const cql_relation *r = &ifs->conditions[i];
         const cql_column *c;
-        TRY(find_column(a, r->columns[0], &c));
-        if (is_key(c)) {
-            return op_fail(a->o, E_BAD_REQUEST, "PRIMARY KEY column '%.*s' cannot have IF conditions", slice_shown(c->name), c->name.p);
-        }
-        const cql_type *type = c->type;
-        if (r->kind == CQL_RELATION_ELEMENT) {
-            type = type->kind == CQL_MAP ? type->inner[1] : type->inner ? type->inner[0] : type;
-            TRY(prepare_term(a, r->key, c->name, c->type->kind == CQL_MAP ? c->type->inner[0] : cql_type_of(CQL_INT)));
-        }
-        for (uint32_t k = 0; r->kind == CQL_RELATION_FIELD && k < c->type->n; k++) {
-            type = slice_eq(c->type->fields[k], r->field) ? c->type->inner[k] : type;
-        }
-        if (r->op == CQL_IN && r->value) {
-            type = cql_type_list(a->o->arena, type, false);
-        }
-        TRY(prepare_term(a, r->value, c->name, type));
-        for (uint32_t k = 0; k < r->in_n; k++) {
-            TRY(prepare_term(a, r->in[k], c->name, type));
-        }
+        TRY(cql_condition_prepare(a->o, types_of(a), &a->t->table, &ifs->conditions[i], a->s->markers, &c));
         a->s->writes_static = a->s->writes_static || c->kind == CQL_COLUMN_STATIC;
         a->s->writes_regular = a->s->writes_regular || c->kind == CQL_COLUMN_REGULAR;
     }

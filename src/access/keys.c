@@ -486,7 +486,7 @@ static bool read_given(const access_keys_options *options, key_texts *texts, cha
 }
 
 static void set_up_scram(access_keys *k, const access_keys_options *options) {
-    enum { SALT_BYTES = 16 };
+    enum { SALT_BYTES = 28 };
     if (options->scram_user && options->scram_kinds) {
         k->scram_user = mem_text(options->scram_user, strlen(options->scram_user));
         k->scram = (access_scram_setup){.user = k->scram_user,

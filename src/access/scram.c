@@ -96,10 +96,17 @@ static void hash_for_mongo(const char *user, slice password, char hex[static MD5
     buf_free(&text);
 }
 
+/* MongoDB's clients expect salts of four bytes less than the hash: 28 with SHA-256, 16 with SHA-1. */
+static slice salt_of(const access_scram_setup *setup, access_scram_kind kind) {
+    size_t n = hash_bytes(kind) - 4;
+    return slice_of(setup->salt, setup->salt_n < n ? setup->salt_n : n);
+}
+
 static void derive(const access_scram_setup *setup, access_scram_kind kind, slice password, secret *out) {
     unsigned char salted[ACCESS_SCRAM_HASH_MAX], client_key[ACCESS_SCRAM_HASH_MAX];
-    int good = PKCS5_PBKDF2_HMAC(password.p, (int)password.n, setup->salt, (int)setup->salt_n, (int)setup->iterations, hash_of(kind),
-                                 (int)hash_bytes(kind), salted);
+    slice salt = salt_of(setup, kind);
+    int good = PKCS5_PBKDF2_HMAC(password.p, (int)password.n, (const unsigned char *)salt.p, (int)salt.n, (int)setup->iterations,
+                                 hash_of(kind), (int)hash_bytes(kind), salted);
     assert(good == 1);
     mac(kind, salted, SLICE_LIT("Client Key"), client_key);
     hash(kind, client_key, out->stored_key);
@@ -276,7 +283,7 @@ static err answer_first(op *o, access_scram *s, const access_scram_setup *setup,
     buf_add(&text, s->ours, s->ours_n);
     s->nonce_n = text.n - s->nonce_at;
     buf_add_lit(&text, ",s=");
-    base64_encode(&text, slice_of(setup->salt, setup->salt_n));
+    base64_encode(&text, salt_of(setup, s->kind));
     buf_add_lit(&text, ",i=");
     buf_add_u64(&text, setup->iterations);
     assert(buf_ok(&text));

@@ -33,7 +33,7 @@ typedef struct access_scram_setup {
     bool any_user;    /* other names are accepted too, by the kinds whose secrets do not depend on the name */
     unsigned kinds;   /* kinds to offer: bits 1 << access_scram_kind */
     unsigned char salt[ACCESS_SCRAM_SALT_MAX];
-    size_t salt_n;
+    size_t salt_n; /* a kind with a short hash uses the first ones of these bytes */
     unsigned iterations;
 } access_scram_setup;
 

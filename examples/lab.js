@@ -59,7 +59,7 @@ async function startServer(flags) {
   };
   const ready = JSON.parse(line);
   const at = (address) => `http://localhost:${address.replace(/.*:/, "")}`;
-  return { endpoint: at(ready.sql), tables: at(ready.table), cassandra: ready.cassandra, stop };
+  return { endpoint: at(ready.sql), tables: at(ready.table), cassandra: ready.cassandra, mongo: ready.mongo, stop };
 }
 
 // ---- the lab ----
@@ -68,7 +68,7 @@ async function startServer(flags) {
 export async function openLab(name, { usual = false } = {}) {
   const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false } };
   const { values } = parseArgs({ options });
-  const server = values.endpoint ? { endpoint: values.endpoint, tables: "http://localhost:8902", cassandra: "127.0.0.1:10350", stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
+  const server = values.endpoint ? { endpoint: values.endpoint, tables: "http://localhost:8902", cassandra: "127.0.0.1:10350", mongo: "localhost:10255", stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
   const lab = new Lab(server, values);
   await lab.open(name);
   return lab;

@@ -104,6 +104,14 @@ describe("examples", { concurrency: true }, () => {
     assert.ok(copy.ranges[0] > copy.ranges[1], `${copy.ranges} physical partitions`);
   });
 
+  it("mongo: a shop by MongoDB's driver, and the same documents by SQL", async () => {
+    const seen = await example("mongo", 1);
+    assert.equal(seen.day, 3);
+    assert.deepEqual(seen.sold, ["ink", "paper", "pen"]);
+    assert.deepEqual(seen.orders, ["taken", "not enough pen", 1000]);
+    assert.deepEqual(seen.counts, [100, 100, 101]);
+  });
+
   it("tables: both APIs see and write the same entities", async () => {
     const seen = await example("tables", 1);
     assert.equal(seen.hot, 2);

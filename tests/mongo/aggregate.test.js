@@ -89,6 +89,17 @@ suite("pipelines", (t) => {
     assert.equal(await fresh.countDocuments(), 50);
   });
 
+  t.it("leave nothing behind when $out fails", async () => {
+    const [source, target] = [t.collection(), t.collection()];
+    await t.db.createCollection(target.collectionName, { validator: { n: { $lt: 5 } } });
+    await target.insertOne({ _id: "kept", n: 1 });
+    await source.insertMany([{ n: 1 }, { n: 10 }]);
+    await fails(source.aggregate([{ $out: target.collectionName }]).toArray(), 121);
+    assert.deepEqual(await target.find().toArray(), [{ _id: "kept", n: 1 }]);
+    const names = (await t.db.listCollections().toArray()).map((c) => c.name);
+    assert.deepEqual(names.filter((name) => name.startsWith("tmp")), []);
+  });
+
   t.it("are bounded in memory", async () => {
     const collection = t.collection();
     const text = "x".repeat(1 << 20);

@@ -12,6 +12,7 @@ typedef struct target_state {
     mql_target target;
     slice documents; /* one after the other */
     slice temporary; /* $out: the new collection's name */
+    err failed;      /* … and why it is dropped again */
     mongo_memo memo;
 } target_state;
 
@@ -111,17 +112,35 @@ static err merge(mongo_request *q) {
 
 /* ---- $out ---- */
 
+static err dropped(mongo_request *q) {
+    return ((target_state *)q->out)->failed; /* op has its message */
+}
+
+static err drop_temporary(mongo_request *q, err failed) {
+    target_state *s = q->out;
+    container_deletion *remove = mongo_new_change(q, container_deletion);
+    s->failed = failed;
+    remove->database.text = q->database;
+    remove->container.text = s->temporary;
+    mongo_await_change(q, dropped);
+    account_delete_container(remove);
+    return OK;
+}
+
 static err renamed(mongo_request *q) {
     container_renaming *renaming = (container_renaming *)q->change;
+    err code = q->change->commit.code;
     if (renaming->container_out) {
         container_give(renaming->container_out);
     }
-    TRY(q->change->commit.code);
-    return answer(q);
+    return code == OK ? answer(q) : drop_temporary(q, code);
 }
 
 static err inserted(mongo_request *q) {
     target_state *s = q->out;
+    if (s->documents.n && mongo_insert_errors(q)->n) {
+        return drop_temporary(q, mongo_first_error(q, mongo_insert_errors(q)));
+    }
     container_renaming *renaming = mongo_new_change(q, container_renaming);
     renaming->database.text = q->database;
     renaming->container.text = s->temporary;
@@ -135,7 +154,7 @@ static err inserted(mongo_request *q) {
 static err fill(mongo_request *q) {
     target_state *s = q->state;
     q->out = s;
-    return s->documents.n ? mongo_insert_documents(q, s->documents, inserted) : inserted(q);
+    return s->documents.n ? mongo_insert_run(q, s->documents, 0, true, inserted) : inserted(q);
 }
 
 static err replace(mongo_request *q) {

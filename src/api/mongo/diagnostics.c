@@ -158,6 +158,20 @@ err mongo_get_log(mongo_request *q) {
     return OK;
 }
 
+/* MongoDB has it, or had; neither the service nor we do. */
+err mongo_not_supported(mongo_request *q) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "Command %s not supported.", q->command->name);
+}
+
+/* Writes are answered with their errors; old clients ask for them. */
+err mongo_get_last_error(mongo_request *q) {
+    mql_builder *b = mongo_answer(q);
+    mongo_add_int(b, "n", 0);
+    mql_add(b, SLICE_LIT("err"), mql_null());
+    mongo_end(q);
+    return OK;
+}
+
 /* Times of single collections are not kept: `tesela top` and the metrics have request units. */
 err mongo_top(mongo_request *q) {
     mql_builder *b = mongo_answer(q);

@@ -118,7 +118,10 @@ static void commit_chunk(mongo_request *q, err code) {
         mongo_commit(q, x->ops, x->n, x->ordered, chunk_decided);
         return;
     }
-    code = code != OK ? code : x->done(q);
+    if (code != OK) { /* the rest was not tried */
+        mongo_write_errors_add(q, &x->errors, x->index, &q->op, code, SLICE_EMPTY);
+    }
+    code = x->done(q);
     if (code != OK) {
         buf_free(&x->errors.out);
         mongo_fail(q, code);
@@ -177,15 +180,6 @@ err mongo_insert(mongo_request *q) {
 
 /* ---- for other commands ---- */
 
-static err inserted_all(mongo_request *q) {
-    insertion *x = insertion_of(q);
-    if (x->errors.n) {
-        return mongo_first_error(q, &x->errors);
-    }
-    buf_free(&x->errors.out);
-    return q->after(q);
-}
-
 err mongo_insert_run(mongo_request *q, slice documents, size_t first, bool ordered, mongo_handler done) {
     insertion *x = q->state = arena_new(q->frame->arena, insertion);
     *x = (insertion){.list = {.rest = documents, .is_sequence = true}, .ordered = ordered, .index = first, .done = done};
@@ -196,9 +190,4 @@ err mongo_insert_run(mongo_request *q, slice documents, size_t first, bool order
 
 mongo_write_errors *mongo_insert_errors(mongo_request *q) {
     return &insertion_of(q)->errors;
-}
-
-err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done) {
-    q->after = done;
-    return mongo_insert_run(q, documents, 0, true, inserted_all);
 }

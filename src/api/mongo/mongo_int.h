@@ -286,6 +286,8 @@ err mongo_bulk_write(mongo_request *q);
 err mongo_re_index(mongo_request *q);
 err mongo_validate_collection(mongo_request *q);
 err mongo_top(mongo_request *q);
+err mongo_not_supported(mongo_request *q);
+err mongo_get_last_error(mongo_request *q);
 err mongo_kill_op(mongo_request *q);
 err mongo_find_documents(mongo_request *q);
 err mongo_get_more(mongo_request *q);

@@ -51,6 +51,9 @@ item_edit mongo_edit_of(arena *a, const mongo_edit_ask *ask) {
     bool deletes = mql_is_missing(ask->update);
     mongo_add_document(&b, "q", ask->filter);
     mongo_add_date(&b, "now", ask->now_ms);
+    if (ask->service) {
+        mongo_add_bool(&b, "s", true);
+    }
     if (ask->variables.n) {
         mongo_add_document(&b, "let", ask->variables);
     }
@@ -99,7 +102,8 @@ static err prepare(op *o, const container *c, slice argument, const void **ready
     if (filter.type != BSON_TYPE_DOCUMENT || now.type != BSON_TYPE_DATE_TIME) {
         return op_fail(o, E_BAD_REQUEST, "The argument of a MongoDB update is malformed.");
     }
-    TRY(mongo_scope_begin(o, false, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &e->scope));
+    bool service = mql_truth(mongo_member(argument, "s"));
+    TRY(mongo_scope_begin(o, service, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &e->scope));
     TRY(mongo_scope_collate(o, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &e->scope));
     TRY(mql_match_parse(&e->scope.scope, filter.bytes, &e->match));
     *ready_out = e;

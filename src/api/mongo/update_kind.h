@@ -1,9 +1,9 @@
 /* update_kind.h — MongoDB's updates and deletes as edits of the core (item/edit.h): the committer checks the filter and applies the update
  * to the current document.
  *
- * The argument is {"q": filter, "u": update, "f": array filters, "let": variables, "now": date, "upsert": bool, "max": bytes}; a delete has
- * only q, let and now. The reply is {"n": 1} if the document matches but is as it was, and {"id": its _id} if it
- * was inserted. */
+ * The argument is {"q": filter, "u": update, "f": array filters, "let": variables, "now": date, "upsert": bool, "max": bytes, "s": bool}; a
+ * delete has only q, let, now and s, which tells whether only the service's operators are allowed. The reply is {"n": 1} if the document
+ * matches but is as it was, and {"id": its _id} if it was inserted. */
 #pragma once
 
 #include "item/edit.h"
@@ -18,6 +18,7 @@ typedef struct mongo_edit_ask {
     slice array_filters, variables, collation;
     int64_t now_ms;
     bool upsert;
+    bool service; /* only what the service has */
     int32_t bytes_max;
 } mongo_edit_ask;
 

@@ -159,6 +159,7 @@ static item_edit edit_of(mongo_request *q, const mongo_statement *s, bool upsert
                                                             .collation = s->collation,
                                                             .now_ms = q->now_ms,
                                                             .upsert = upsert,
+                                                            .service = service,
                                                             .bytes_max = service ? MONGO_SERVICE_DOCUMENT_MAX : MONGO_DOCUMENT_MAX});
 }
 

@@ -24,10 +24,8 @@ void mongo_write_errors_answer(mongo_write_errors *e, mql_builder *b); /* adds w
 /* The first error as the command's own. Frees them. */
 MUST_CHECK err mongo_first_error(mongo_request *q, mongo_write_errors *e);
 
-/* Inserts documents into q->container, for another command. `documents` holds one after the other. The first error ends it. */
-MUST_CHECK err mongo_insert_documents(mongo_request *q, slice documents, mongo_handler done);
-
-/* The same for a part of a command; the first document is its statement number `first`. `done` finds the errors by mongo_insert_errors. */
+/* Inserts documents into q->container, for another command. `documents` holds one after the other; the first one is the command's statement
+ * number `first`. `done` finds the errors by mongo_insert_errors, and frees them. */
 MUST_CHECK err mongo_insert_run(mongo_request *q, slice documents, size_t first, bool ordered, mongo_handler done);
 mongo_write_errors *mongo_insert_errors(mongo_request *q);
 

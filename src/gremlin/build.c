@@ -334,6 +334,9 @@ err gremlin_draft_end(gremlin_builder *b, gremlin_draft *d, const gremlin_traver
         return op_fail(b->op, E_BAD_QUERY, "Gremlin Query Compilation Error: until() and emit() need a repeat().");
     }
     TRY(gremlin__plan(b, d));
+    if (d->traversal.writes && gremlin_strategy_find(d->traversal.source, SLICE_LIT("ReadOnlyStrategy"))) {
+        return op_fail(b->op, E_BAD_QUERY, "The provided traversal has a mutating step and thus is not read only");
+    }
     d->traversal.n = d->n;
     d->traversal.steps = d->steps;
     *traversal_out = &d->traversal;
@@ -341,6 +344,15 @@ err gremlin_draft_end(gremlin_builder *b, gremlin_draft *d, const gremlin_traver
 }
 
 /* ---- g.with…() ---- */
+
+const gremlin_strategy *gremlin_strategy_find(const gremlin_source *source, slice name) {
+    for (size_t i = 0; source && i < source->strategy_n; i++) {
+        if (slice_eq(source->strategies[i]->name, name)) {
+            return source->strategies[i];
+        }
+    }
+    return NULL;
+}
 
 static const char *const source_methods[] = {"with",           "withBulk",       "withPath",          "withSack",
                                              "withSideEffect", "withStrategies", "withoutStrategies", "withComputer"};
@@ -354,13 +366,51 @@ bool gremlin_is_source_method(slice name) {
     return false;
 }
 
+static void add_pair(gremlin_builder *b, const gremlin_pair **pairs, size_t *n, gremlin_value key, gremlin_value value) {
+    gremlin_pair pair = {key, value};
+    *pairs = gremlin__appended(b->arena, *pairs, (*n)++, &pair, sizeof pair);
+}
+
+/* Strategies that change what a traversal gives. All others only make it faster in TinkerPop, and mean nothing here. */
+static bool is_unsupported(slice name) {
+    static const char *const names[] = {"SubgraphStrategy",
+                                        "ElementIdStrategy",
+                                        "EventStrategy",
+                                        "HaltedTraverserStrategy",
+                                        "ProductiveByStrategy",
+                                        "SackStrategy",
+                                        "SideEffectStrategy",
+                                        "VertexProgramStrategy",
+                                        "MessagePassingReductionStrategy",
+                                        "EdgeLabelVerificationStrategy",
+                                        "ReservedKeysVerificationStrategy"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (slice_eq(name, slice_str(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static err add_strategy(gremlin_builder *b, gremlin_source *source, const gremlin_strategy *strategy) {
+    if (is_unsupported(strategy->name)) {
+        return op_fail(b->op, E_BAD_QUERY, "Gremlin Query Compilation Error: %.*s is not supported.", slice_shown(strategy->name),
+                       strategy->name.p);
+    }
+    bool options = slice_eq(strategy->name, SLICE_LIT("OptionsStrategy")); /* what drivers make of with() */
+    for (size_t i = 0; options && i < strategy->n; i++) {
+        add_pair(b, &source->given, &source->given_n, strategy->settings[i].key, strategy->settings[i].value);
+    }
+    source->strategies = gremlin__appended(b->arena, source->strategies, source->strategy_n++, &strategy, sizeof strategy);
+    return OK;
+}
+
 static err add_strategies(gremlin_builder *b, gremlin_draft *d, const gremlin_value *args, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (args[i].type != GREMLIN_STRATEGY) {
             return refuse_arguments(b, SLICE_LIT("withStrategies"), args, n);
         }
-        d->source.strategies =
-            gremlin__appended(b->arena, d->source.strategies, d->source.strategy_n++, &args[i].strategy, sizeof args[i].strategy);
+        TRY(add_strategy(b, &d->source, args[i].strategy));
     }
     return OK;
 }
@@ -373,11 +423,6 @@ static err add_sack(gremlin_builder *b, gremlin_draft *d, const gremlin_value *a
     d->source.sack = args[0];
     d->source.sack_merge = n == 2 ? args[1] : gremlin_null();
     return OK;
-}
-
-static void add_pair(gremlin_builder *b, const gremlin_pair **pairs, size_t *n, gremlin_value key, gremlin_value value) {
-    gremlin_pair pair = {key, value};
-    *pairs = gremlin__appended(b->arena, *pairs, (*n)++, &pair, sizeof pair);
 }
 
 err gremlin_draft_source(gremlin_builder *b, gremlin_draft *d, slice name, const gremlin_value *args, size_t n) {

@@ -440,7 +440,10 @@ static err machine_turn(gremlin_run *m, status *status_out, gremlin_need *need_o
         *status_out = WAIT;
         return OK;
     }
-    gremlin__collect(m);
+    if (!m->answered) { /* the answers are not in any state yet */
+        gremlin__collect(m);
+    }
+    m->answered = false;
     *status_out = root_results(m, need_out);
     if (*status_out != YIELD) {
         return OK;
@@ -463,11 +466,26 @@ static err machine_turn(gremlin_run *m, status *status_out, gremlin_need *need_o
     return OK;
 }
 
+/* explain(): the traversal as it was planned; it is not run. */
+static err explain(gremlin_run *m) {
+    buf out = buf_init_counted(BUF_NO_LIMIT, m->op->budget);
+    gremlin_show_traversal(&out, m->traversal);
+    m->result = gremlin_string(buf_ok(&out) ? arena_copy(&m->heap, buf_view(&out)) : SLICE_EMPTY);
+    m->result_bulk = 1;
+    m->ended = true;
+    buf_free(&out);
+    return check(m);
+}
+
 err gremlin_run_step(gremlin_run *m, gremlin_need *need_out) {
     status st = DONE;
     *need_out = GREMLIN_NEED_NOTHING;
     if (m->ended) {
         return OK;
+    }
+    if (m->traversal->terminal == TERMINAL_EXPLAIN) {
+        *need_out = GREMLIN_NEED_TAKE;
+        return explain(m);
     }
     for (size_t i = 0; i < m->options.slice_steps; i++) {
         TRY(check(m));
@@ -497,6 +515,30 @@ static void add_sides(gremlin_run *m, const gremlin_source *source) {
     }
 }
 
+static const gremlin_value *setting_of(const gremlin_strategy *s, const char *key) {
+    for (size_t i = 0; i < s->n; i++) {
+        if (gremlin_is_text(s->settings[i].key, key)) {
+            return &s->settings[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* In the operation's arena: it lives as long as the run. */
+static void apply_partition(gremlin_run *m, const gremlin_strategy *s) {
+    const gremlin_value *key = setting_of(s, "partitionKey"), *read = setting_of(s, "readPartitions");
+    if (!key || !read || key->type != GREMLIN_STRING) {
+        return;
+    }
+    gremlin_predicate *p = arena_new(m->op->arena, gremlin_predicate);
+    *p = (gremlin_predicate){.kind = P_WITHIN, .n = 1, .values = read};
+    if (gremlin_is_list(*read)) {
+        p->n = read->list->n;
+        p->values = read->list->at;
+    }
+    m->everywhere = (gremlin_condition){.kind = HAS_PROPERTY, .key = gremlin_text(*key), .predicate = p};
+}
+
 gremlin_run *gremlin_run_begin(op *o, const gremlin_traversal *t, const gremlin_run_options *options) {
     gremlin_run *m = mem_zero(sizeof *m);
     m->op = o;
@@ -513,13 +555,17 @@ gremlin_run *gremlin_run_begin(op *o, const gremlin_traversal *t, const gremlin_
     m->loads = (table){new_buf(m), new_buf(m)};
     m->load_pairs = new_buf(m);
     m->tracks_path = t->needs_path;
-    m->tracks_labels = t->needs_labels;
+    m->tracks_labels = t->needs_labels && t->has_labels;
     m->started_us = clock_monotonic_us(m->options.clock);
     m->root = m->top = gremlin__flow(m, t, 1, false);
     traverser seed = gremlin__fresh(0, gremlin_null());
     seed.seed = true;
     if (t->source) {
         add_sides(m, t->source);
+        const gremlin_strategy *partition = gremlin_strategy_find(t->source, SLICE_LIT("PartitionStrategy"));
+        if (partition) {
+            apply_partition(m, partition);
+        }
         seed.sack = t->source->has_sack ? t->source->sack : gremlin_null();
     }
     feed(m->root, &seed);

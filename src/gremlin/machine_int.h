@@ -55,7 +55,7 @@ static inline size_t queue_n(const queue *q) {
     return q->bytes.n / sizeof(traverser) - q->from;
 }
 static inline traverser *queue_at(const queue *q) {
-    return (traverser *)(void *)q->bytes.p + q->from;
+    return q->bytes.p ? (traverser *)(void *)q->bytes.p + q->from : NULL;
 }
 
 /* Entries by tag and key, in the order of insertion: what gathering steps keep. */
@@ -159,6 +159,7 @@ struct gremlin_run {
     flow *root, *top;
     side *sides;
     bool tracks_path, tracks_labels;
+    gremlin_condition everywhere; /* PartitionStrategy: a condition of all vertices that are read; key empty: none */
     err failure;
 
     bool asking, answered;
@@ -202,7 +203,7 @@ bool gremlin__has_result(const flow *f, uint32_t tag); /* in a flow that needs o
 static inline const traverser *results_of(const state *s, size_t tag, size_t *n_out) {
     const uint32_t *offsets = (const uint32_t *)(const void *)s->offsets.p;
     *n_out = offsets[tag + 1] - offsets[tag];
-    return queue_at(&s->results) + offsets[tag];
+    return *n_out ? queue_at(&s->results) + offsets[tag] : NULL;
 }
 static inline size_t batch_n(const state *s) {
     return queue_n(&s->batch);

@@ -137,6 +137,7 @@ static void note_child(gremlin_traversal *t, const gremlin_traversal *child) {
     if (child) {
         t->needs_path |= child->needs_path;
         t->needs_labels |= child->needs_labels;
+        t->has_labels |= child->has_labels;
         t->writes |= child->writes;
     }
 }
@@ -172,6 +173,7 @@ static void note_children(gremlin_traversal *t, const gremlin_step *s) {
 static void note(gremlin_traversal *t, const gremlin_step *s) {
     t->needs_path |= op_needs_path(s->op);
     t->needs_labels |= op_needs_labels(s) || s->from.type == GREMLIN_STRING;
+    t->has_labels |= s->labels.n > 0;
     t->has_barrier |= op_is_barrier(s->op);
     t->writes |= op_writes(s->op);
     note_children(t, s);

@@ -274,7 +274,7 @@ static void pass_unchosen(gremlin_run *m, flow *f, state *s) {
     }
 }
 
-status gremlin__step_choose(gremlin_run *m, flow *f, state *s) {
+static status choose(gremlin_run *m, flow *f, state *s) {
     if (s->phase < 2) {
         status st = gremlin__with_subjects(m, f, s, list_choice);
         if (st != DONE) {
@@ -293,6 +293,40 @@ status gremlin__step_choose(gremlin_run *m, flow *f, state *s) {
         }
     }
     return DONE;
+}
+
+static bool branch_gathers(const gremlin_step *step) {
+    for (size_t i = 0; i < branches_of(step); i++) {
+        const gremlin_traversal *t = branch_of(step, i);
+        if (t && t->has_barrier) {
+            return true;
+        }
+    }
+    return false;
+}
+
+status gremlin__step_choose(gremlin_run *m, flow *f, state *s) {
+    if (!branch_gathers(s->step)) {
+        return choose(m, f, s);
+    }
+    for (size_t i = 0; i < batch_n(s); i++) {
+        gremlin__put(&s->kept, &batch_at(s)[i]);
+    }
+    return DONE;
+}
+
+/* All that was kept is the batch. */
+status gremlin__choose_finish(gremlin_run *m, flow *f, state *s) {
+    if (!branch_gathers(s->step)) {
+        return DONE;
+    }
+    if (s->phase == 0) {
+        queue empty = s->batch;
+        s->batch = s->kept;
+        s->kept = empty;
+        gremlin__queue_clear(&s->kept);
+    }
+    return choose(m, f, s);
 }
 
 /* ---- repeat() ----

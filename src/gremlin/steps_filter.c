@@ -209,8 +209,10 @@ static bool ends_well(gremlin_run *m, state *s, size_t i, slice label) {
     if (label.n == 0) {
         return n > 0;
     }
-    bool known = gremlin__select(m, &batch_at(s)[i], label, POP_LAST, &wanted);
-    for (size_t j = 0; known && j < n; j++) {
+    if (!gremlin__select(m, &batch_at(s)[i], label, POP_LAST, &wanted)) {
+        return n > 0; /* a label that is not bound does not compare with anything */
+    }
+    for (size_t j = 0; j < n; j++) {
         if (gremlin_equal(found[j].value, wanted)) {
             return true;
         }

@@ -27,11 +27,24 @@ static void list_ids(gremlin_run *m, const gremlin_step *step) {
 
 enum { FIRST_PAGE = 128, LARGEST_PAGE = 4096 };
 
+/* The step's own conditions and, of vertices, the one that holds everywhere. */
+static void list_conditions(gremlin_run *m, const gremlin_step *step) {
+    m->ask.conditions = step->conditions;
+    m->ask.condition_n = step->condition_n;
+    if (m->everywhere.key.n && !m->ask.edges) {
+        gremlin_condition *all = arena_array(&m->heap, gremlin_condition, step->condition_n + 1);
+        if (step->condition_n) {
+            memcpy(all, step->conditions, step->condition_n * sizeof *all);
+        }
+        all[m->ask.condition_n++] = m->everywhere;
+        m->ask.conditions = all;
+    }
+}
+
 static status find(gremlin_run *m, state *s) {
     gremlin__ask_begin(m, GREMLIN_ASK_FIND);
     list_ids(m, s->step);
-    m->ask.conditions = s->step->conditions;
-    m->ask.condition_n = s->step->condition_n;
+    list_conditions(m, s->step);
     m->ask.limit = batch_n(s) == 1 ? s->step->limit : -1;
     s->number = s->number ? s->number * 2 : FIRST_PAGE;
     s->number = s->number < LARGEST_PAGE ? s->number : LARGEST_PAGE;
@@ -61,11 +74,14 @@ static void keep_answers(gremlin_run *m, state *s) {
 }
 
 static bool kept_loaded(gremlin_run *m, state *s) {
-    return !tests_properties(s->step) || !queue_n(&s->kept) ||
+    return (!tests_properties(s->step) && !m->everywhere.key.n) || !queue_n(&s->kept) ||
            gremlin__loaded(m, s, &queue_at(&s->kept)->value, queue_n(&s->kept), sizeof(traverser));
 }
 
-static bool fulfils(const state *s, gremlin_value v) {
+static bool fulfils(const gremlin_run *m, const state *s, gremlin_value v) {
+    if (m->everywhere.key.n && v.type == GREMLIN_VERTEX && !gremlin_fulfils(v.element, &m->everywhere, 1)) {
+        return false;
+    }
     return gremlin_fulfils(v.element, s->step->conditions, s->step->condition_n);
 }
 
@@ -90,7 +106,7 @@ status gremlin__step_v(gremlin_run *m, flow *f, state *s) {
     for (size_t i = 0; i < batch_n(s); i++) {
         for (size_t j = 0; j < queue_n(&s->kept); j++) {
             gremlin_value v = queue_at(&s->kept)[j].value;
-            if (fulfils(s, v)) {
+            if (fulfils(m, s, v)) {
                 gremlin__emit_value(m, f, s, &batch_at(s)[i], v);
             }
         }
@@ -153,8 +169,7 @@ static status adjacent(gremlin_run *m, state *s) {
     m->ask.direction = direction_of(s->step);
     m->ask.edges = wants_edges(s->step->op);
     list_labels(m, s->step);
-    m->ask.conditions = s->step->conditions;
-    m->ask.condition_n = s->step->condition_n;
+    list_conditions(m, s->step);
     m->ask.limit = batch_n(s) == 1 ? s->step->limit : -1;
     m->ask.position = s->position;
     s->asks++;
@@ -193,7 +208,7 @@ status gremlin__step_adjacent(gremlin_run *m, flow *f, state *s) {
     }
     for (size_t i = 0; i < queue_n(&s->kept); i++) {
         const traverser *found = &queue_at(&s->kept)[i];
-        if (fulfils(s, found->value)) {
+        if (fulfils(m, s, found->value)) {
             gremlin__emit_value(m, f, s, &batch_at(s)[found->tag], found->value);
         }
     }

@@ -85,6 +85,7 @@ status gremlin__tree_finish(gremlin_run *m, flow *f, state *s);
 status gremlin__aggregate_finish(gremlin_run *m, flow *f, state *s);
 status gremlin__cap_finish(gremlin_run *m, flow *f, state *s);
 status gremlin__union_finish(gremlin_run *m, flow *f, state *s);
+status gremlin__choose_finish(gremlin_run *m, flow *f, state *s);
 status gremlin__repeat_finish(gremlin_run *m, flow *f, state *s);
 status gremlin__profile_finish(gremlin_run *m, flow *f, state *s);
 

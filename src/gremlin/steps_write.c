@@ -221,6 +221,18 @@ static status ask_set(gremlin_run *m, state *s) {
     return gremlin__ask_send(m);
 }
 
+/* A vertex property as its vertex has it now. */
+static gremlin_value newest(gremlin_value v) {
+    const gremlin_element *owner = v.type == GREMLIN_VERTEX_PROPERTY ? v.property->owner : NULL;
+    for (size_t i = 0; owner && i < owner->n; i++) {
+        if (slice_eq(owner->properties[i].key, v.property->key) && gremlin_equal(owner->properties[i].id, v.property->id)) {
+            v.property = &owner->properties[i];
+            break;
+        }
+    }
+    return v;
+}
+
 status gremlin__step_property(gremlin_run *m, flow *f, state *s) {
     if (batch_n(s) == 0) {
         return DONE;
@@ -234,7 +246,9 @@ status gremlin__step_property(gremlin_run *m, flow *f, state *s) {
         gremlin__complete(m, target->element, answers_at(m)[i].element);
     }
     for (size_t i = 0; i < batch_n(s); i++) {
-        gremlin__pass(m, f, s, &batch_at(s)[i]);
+        traverser t = batch_at(s)[i];
+        t.value = newest(t.value);
+        gremlin__pass(m, f, s, &t);
     }
     return DONE;
 }

@@ -89,11 +89,8 @@ static err read_brackets(reader *r, gremlin_value *value_out) {
     }
     gremlin_items_add(r->arena, &items, first);
     TRY(read_rest_of_list(r, &items, ']'));
-    if (items.n == 1 && first.type == GREMLIN_LIST && first.list->bulk) { /* [1..5] is the range itself */
-        *value_out = gremlin_list_of(r->arena, GREMLIN_LIST, first.list->at, first.list->n);
-        return OK;
-    }
-    *value_out = gremlin_items_list(r->arena, &items, GREMLIN_LIST);
+    bool range = items.n == 1 && first.type == GREMLIN_LIST && first.list == r->range; /* [1..5] is the range itself */
+    *value_out = range ? first : gremlin_items_list(r->arena, &items, GREMLIN_LIST);
     return OK;
 }
 
@@ -126,9 +123,8 @@ static err read_braces(reader *r, gremlin_value *value_out) {
 
 enum { RANGE_MAX = 10000 };
 
-/* `1..5`, after the first number. The list is marked by a bulk array until its brackets are read. */
+/* `1..5`, after the first number. */
 static err read_range(reader *r, gremlin_value first, gremlin_value *value_out) {
-    static const int64_t mark[1] = {1};
     gremlin_value last;
     gremlin_items items = {0};
     size_t from = r->at;
@@ -144,9 +140,8 @@ static err read_range(reader *r, gremlin_value first, gremlin_value *value_out) 
     for (int64_t i = 0, step = distance < 0 ? -1 : 1; i != (int64_t)distance + step; i += step) {
         gremlin_items_add(r->arena, &items, gremlin_whole((gremlin_type)first.type, first.i + i));
     }
-    gremlin_list *list = arena_new(r->arena, gremlin_list);
-    *list = (gremlin_list){.n = items.n, .depth = 1, .at = items.at, .bulk = mark};
-    *value_out = (gremlin_value){.type = GREMLIN_LIST, .list = list};
+    *value_out = gremlin_items_list(r->arena, &items, GREMLIN_LIST);
+    r->range = value_out->list;
     return OK;
 }
 
@@ -472,6 +467,9 @@ err gremlin__read_value(reader *r, gremlin_value *value_out) {
 err gremlin__read_arguments(reader *r, gremlin_items *items_out) {
     gremlin_value v;
     *items_out = (gremlin_items){0};
+    if (gremlin__peek(r) == '{') {
+        return gremlin__refuse(r, r->at, "Groovy closures (lambdas) are not supported; use a traversal.");
+    }
     TRY(gremlin__expect(r, '('));
     if (gremlin__eat(r, ')')) {
         return OK;

@@ -12,6 +12,7 @@ typedef struct reader {
     size_t at;
     unsigned depth; /* of lists, maps and calls */
     gremlin_value bindings;
+    const gremlin_list *range; /* the list that was last written as a range */
 } reader;
 
 /* Blanks and comments are skipped before each token. */

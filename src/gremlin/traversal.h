@@ -34,7 +34,7 @@
     X(DISCARD, "discard", "")                                                                                                              \
     X(AND, "and", "t*")                                                                                                                    \
     X(OR, "or", "t*")                                                                                                                      \
-    X(AS, "as", "s*")                                                                                                                      \
+    X(AS, "as", "ss*")                                                                                                                     \
     X(AS_BOOL, "asBool", "")                                                                                                               \
     X(AS_DATE, "asDate", "")                                                                                                               \
     X(AS_NUMBER, "asNumber", "")                                                                                                           \
@@ -45,7 +45,7 @@
     X(BOTH_V, "bothV", "")                                                                                                                 \
     X(BRANCH, "branch", "t|T")                                                                                                             \
     X(BY, "by", "|s|T|C|R|t|sR|TR|CR|tR")                                                                                                  \
-    X(CAP, "cap", "s*")                                                                                                                    \
+    X(CAP, "cap", "ss*")                                                                                                                   \
     X(CHOOSE, "choose", "t|T|qt|qtt|tt|ttt")                                                                                               \
     X(COALESCE, "coalesce", "t*")                                                                                                          \
     X(COIN, "coin", "x")                                                                                                                   \
@@ -75,10 +75,10 @@
     X(GROUP_COUNT, "groupCount", "|s")                                                                                                     \
     X(HAS, "has", "s|sp|ssp|Tp|st|Tt")                                                                                                     \
     X(HAS_ID, "hasId", "p*")                                                                                                               \
-    X(HAS_KEY, "hasKey", "p*")                                                                                                             \
-    X(HAS_LABEL, "hasLabel", "p*")                                                                                                         \
+    X(HAS_KEY, "hasKey", "pp*")                                                                                                            \
+    X(HAS_LABEL, "hasLabel", "pp*")                                                                                                        \
     X(HAS_NOT, "hasNot", "s")                                                                                                              \
-    X(HAS_VALUE, "hasValue", "p*")                                                                                                         \
+    X(HAS_VALUE, "hasValue", "pp*")                                                                                                        \
     X(ID, "id", "")                                                                                                                        \
     X(IDENTITY, "identity", "")                                                                                                            \
     X(IN, "in", "u*")                                                                                                                      \
@@ -95,7 +95,7 @@
     X(LOOPS, "loops", "|s")                                                                                                                \
     X(L_TRIM, "lTrim", "|c")                                                                                                               \
     X(MAP, "map", "t")                                                                                                                     \
-    X(MATCH, "match", "t*")                                                                                                                \
+    X(MATCH, "match", "tt*")                                                                                                               \
     X(MATH, "math", "s")                                                                                                                   \
     X(MAX, "max", "|c")                                                                                                                    \
     X(MEAN, "mean", "|c")                                                                                                                  \
@@ -112,7 +112,7 @@
     X(PATH, "path", "")                                                                                                                    \
     X(PRODUCT, "product", "v")                                                                                                             \
     X(PROFILE, "profile", "|s")                                                                                                            \
-    X(PROJECT, "project", "s*")                                                                                                            \
+    X(PROJECT, "project", "ss*")                                                                                                           \
     X(PROPERTIES, "properties", "s*")                                                                                                      \
     X(PROPERTY, "property", "m|Km|vvv*")                                                                                                   \
     X(PROPERTY_MAP, "propertyMap", "s*")                                                                                                   \
@@ -123,7 +123,7 @@
     X(R_TRIM, "rTrim", "|c")                                                                                                               \
     X(SACK, "sack", "|O")                                                                                                                  \
     X(SAMPLE, "sample", "n|cn")                                                                                                            \
-    X(SELECT, "select", "C|t|Pt|s*|Ps*")                                                                                                   \
+    X(SELECT, "select", "C|t|Pt|ss*|Pss*")                                                                                                 \
     X(SIDE_EFFECT, "sideEffect", "t")                                                                                                      \
     X(SIMPLE_PATH, "simplePath", "")                                                                                                       \
     X(SKIP, "skip", "n|cn")                                                                                                                \
@@ -242,12 +242,15 @@ typedef struct gremlin_source {
     const gremlin_strategy *const *strategies;
 } gremlin_source;
 
-/* A strategy by its short name, such as ReadOnlyStrategy, with its settings. */
+/* A strategy by its short name, with its settings. ReadOnlyStrategy is checked when the traversal is built, PartitionStrategy restricts the
+ * vertices that are read (partitionKey, readPartitions), and ProjectionStrategy is for the front end. */
 struct gremlin_strategy {
     slice name;
     size_t n;
     const gremlin_pair *settings;
 };
+
+const gremlin_strategy *gremlin_strategy_find(const gremlin_source *source, slice name); /* NULL: none; `source` may be NULL */
 
 struct gremlin_traversal {
     size_t n;
@@ -256,6 +259,7 @@ struct gremlin_traversal {
     gremlin_terminal terminal;
     int64_t next_n;    /* TERMINAL_NEXT_N */
     bool needs_path;   /* a step of it needs all that a traverser has passed */
+    bool has_labels;   /* a step of it has a label */
     bool needs_labels; /* a step of it needs what was labelled */
     bool has_barrier;  /* a step of it waits for all traversers */
     bool writes;       /* it, or a traversal in it, changes the graph */

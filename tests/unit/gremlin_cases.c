@@ -180,7 +180,7 @@ static void run_case(test_file *t, const char *name, bool ordered, slice script,
             for (size_t i = 0; i < found.n; i++) {
                 fprintf(t->rewritten, "%.*s\n", (int)found.at[i].n, found.at[i].p);
             }
-        } else if (!same_rows(&found, expected, ordered)) {
+        } else if (!t->rewritten && !same_rows(&found, expected, ordered)) {
             complain(t, script, &found, expected);
             kind = 3;
         }

@@ -42,5 +42,8 @@ gremlin_step *gremlin__push(gremlin_builder *b, gremlin_draft *d, gremlin_op op,
 /* After the last step: moves conditions and limits into the steps that read the graph, and notes what the traversal needs. */
 MUST_CHECK err gremlin__plan(gremlin_builder *b, gremlin_draft *d);
 
+/* A finite float or double as JSON has it: 1.0, 0.1, 5e-324. */
+void gremlin__show_finite(buf *out, gremlin_value v);
+
 /* Anything but a predicate becomes eq(). */
 const gremlin_predicate *gremlin__predicate(arena *a, gremlin_value v);

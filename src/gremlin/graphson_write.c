@@ -61,10 +61,7 @@ static void number(writer *w, gremlin_value v) {
         buf_addf(w->out, plain ? "%.*s" : "\"%.*s\"", (int)n, room);
     } else if (v.type == GREMLIN_FLOAT || v.type == GREMLIN_DOUBLE) {
         if (isfinite(v.d)) {
-            buf shown = buf_init(64);
-            gremlin_show(&shown, v);
-            buf_add_slice(w->out, buf_view(&shown));
-            buf_free(&shown);
+            gremlin__show_finite(w->out, v);
         } else {
             buf_addf(w->out, "\"%s\"", isnan(v.d) ? "NaN" : v.d < 0 ? "-Infinity" : "Infinity");
         }

@@ -23,7 +23,7 @@ status gremlin__fail(gremlin_run *m, err e, const char *format, ...) {
 
 void gremlin__emit(flow *f, state *s, const traverser *t) {
     size_t next = (size_t)(s - f->states) + 1;
-    s->elements += t->bulk;
+    s->elements = bulk_plus(s->elements, t->bulk);
     s->traversers++;
     gremlin__put(next < f->n ? &f->states[next].in : &f->out, t);
 }
@@ -385,7 +385,7 @@ static bool take_result(gremlin_run *m) {
     int64_t left = m->traversal->terminal == TERMINAL_NEXT_N ? m->traversal->next_n - m->result_n : 1;
     m->result = t.value;
     m->result_bulk = m->traversal->terminal == TERMINAL_ALL || t.bulk < left ? t.bulk : left;
-    m->result_n += m->result_bulk;
+    m->result_n = bulk_plus(m->result_n, m->result_bulk);
     return m->traversal->terminal != TERMINAL_ITERATE && m->traversal->terminal != TERMINAL_HAS_NEXT;
 }
 

@@ -45,6 +45,16 @@ typedef struct traverser {
     bool seed; /* the one traverser with which a traversal starts: it has no value yet */
 } traverser;
 
+/* Bulks stop at the largest number. */
+static inline int64_t bulk_plus(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+static inline int64_t bulk_times(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 /* Traversers, first in, first out. */
 typedef struct queue {
     buf bytes;

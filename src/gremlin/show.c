@@ -4,34 +4,81 @@
 #include <stdlib.h>
 
 #include "doc/number.h"
-#include "gremlin/traversal.h"
+#include "gremlin/build_int.h"
 #include "text/text.h"
 
-static void show_double(buf *out, double d, bool is_float) {
-    char room[64];
-    if (isnan(d) || isinf(d)) {
-        buf_addf(out, "%s", isnan(d) ? "NaN" : d < 0 ? "-Infinity" : "Infinity");
-        return;
+/* The shortest text that reads back as the same number: 0.1, 5e-324. Returns its length. */
+static size_t shortest(gremlin_value v, char room[NUMBER_TEXT_MAX]) {
+    double d = v.d;
+    char text[64];
+    for (int digits = 1; v.type == GREMLIN_FLOAT && digits < 10; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v.d);
+        d = strtod(text, NULL);
+        if (strtof(text, NULL) == (float)v.d) {
+            break;
+        }
     }
-    if (is_float) { /* the shortest text that reads back as the same float */
-        int digits = 1;
-        do {
-            snprintf(room, sizeof room, "%.*g", digits++, d);
-        } while (digits < 10 && strtof(room, NULL) != (float)d);
-        d = strtod(room, NULL);
+    return number_write_double(room, d);
+}
+
+static bool has_any(slice s, const char *characters) {
+    for (size_t i = 0; i < s.n; i++) {
+        if (strchr(characters, s.p[i])) {
+            return true;
+        }
     }
-    double size = fabs(d);
-    if (d != 0 && (size < 1e-3 || size >= 1e7)) { /* Java writes these with an exponent */
-        int exponent = (int)floor(log10(size));
-        size_t n = number_write_double(room, d / pow(10, exponent));
-        slice mantissa = slice_of(room, n);
-        buf_add_slice(out, mantissa);
-        buf_addf(out, "%sE%d", text_find(mantissa, SLICE_LIT(".")) == SIZE_MAX ? ".0" : "", exponent);
-        return;
+    return false;
+}
+
+void gremlin__show_finite(buf *out, gremlin_value v) {
+    char room[NUMBER_TEXT_MAX];
+    slice text = slice_of(room, shortest(v, room));
+    buf_add_slice(out, v.d == 0 && signbit(v.d) ? SLICE_LIT("-") : SLICE_EMPTY);
+    buf_add_slice(out, text);
+    buf_add_slice(out, has_any(text, ".e") ? SLICE_EMPTY : SLICE_LIT(".0"));
+}
+
+/* 1.25E10: the digits of the shortest text, with the point behind the first of them. */
+static void show_exponent(buf *out, slice text) {
+    char digits[NUMBER_TEXT_MAX + 1];
+    size_t n = 0;
+    int64_t exponent = 0;
+    int point = -1, before = 0; /* digits before the point */
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        if (c == 'e') {
+            slice rest = slice_skip(text, i + 1);
+            (void)slice_to_i64(rest.n && rest.p[0] == '+' ? slice_skip(rest, 1) : rest, &exponent);
+            break;
+        }
+        if (c == '.') {
+            point = before;
+        } else if (c != '-' && (n || c != '0')) {
+            digits[n++] = c;
+        }
+        before += c >= '0' && c <= '9';
+        exponent -= point >= 0 && n == 0 && c != '.'; /* zeros behind the point */
     }
-    size_t n = number_write_double(room, d);
-    buf_addf(out, "%s%.*s%s", d == 0 && signbit(d) ? "-" : "", (int)n, room,
-             text_find(slice_of(room, n), SLICE_LIT(".")) == SIZE_MAX ? ".0" : "");
+    int64_t leading = point < 0 ? before : point;
+    exponent += text.p[text.p[0] == '-'] == '0' ? -1 : leading - 1;
+    while (n > 1 && digits[n - 1] == '0') {
+        n--;
+    }
+    buf_addf(out, "%s%c.", text.p[0] == '-' ? "-" : "", n ? digits[0] : '0');
+    buf_add(out, n > 1 ? digits + 1 : "0", n > 1 ? n - 1 : 1);
+    buf_addf(out, "E%lld", (long long)exponent);
+}
+
+static void show_double(buf *out, gremlin_value v) {
+    char room[NUMBER_TEXT_MAX];
+    double size = fabs(v.d);
+    if (!isfinite(v.d)) {
+        buf_addf(out, "%s", isnan(v.d) ? "NaN" : v.d < 0 ? "-Infinity" : "Infinity");
+    } else if (v.d != 0 && (size < 1e-3 || size >= 1e7)) { /* Java writes these with an exponent */
+        show_exponent(out, slice_of(room, shortest(v, room)));
+    } else {
+        gremlin__show_finite(out, v);
+    }
 }
 
 static void show_wide(buf *out, gremlin_value v) {
@@ -150,7 +197,7 @@ static void show_plain(buf *out, gremlin_value v) {
         return;
     case GREMLIN_FLOAT:
     case GREMLIN_DOUBLE:
-        show_double(out, v.d, v.type == GREMLIN_FLOAT);
+        show_double(out, v);
         return;
     case GREMLIN_BIGINT:
     case GREMLIN_DECIMAL:

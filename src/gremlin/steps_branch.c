@@ -22,7 +22,7 @@ status gremlin__step_map(gremlin_run *m, flow *f, state *s) {
         const traverser *found = results_of(s, i, &n);
         for (size_t j = 0; j < n; j++) {
             traverser t = batch_at(s)[i];
-            t.bulk *= found[j].bulk;
+            t.bulk = bulk_times(t.bulk, found[j].bulk);
             t.sack = found[j].sack;
             gremlin__emit_value(m, f, s, &t, found[j].value);
         }
@@ -37,7 +37,7 @@ static void emit_results(gremlin_run *m, flow *f, state *s, size_t tag, const tr
     for (size_t j = 0; j < n; j++) {
         traverser t = found[j];
         t.tag = of->tag;
-        t.bulk *= of->bulk;
+        t.bulk = bulk_times(t.bulk, of->bulk);
         t.loops = of->loops;
         gremlin__pass(m, f, s, &t);
     }
@@ -90,7 +90,7 @@ static void keep_coalesced(state *s) {
         for (size_t j = 0; j < n; j++) {
             traverser t = batch[i]; /* what happened inside is not part of the path */
             t.value = found[j].value;
-            t.bulk *= found[j].bulk;
+            t.bulk = bulk_times(t.bulk, found[j].bulk);
             t.sack = found[j].sack;
             t.seed = false;
             gremlin__put(&s->kept, &t);

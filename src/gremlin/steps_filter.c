@@ -407,7 +407,7 @@ static status range_local(gremlin_run *m, flow *f, state *s) {
 
 /* What of `bulk` traversers at position `at` lies in [low, high). */
 static int64_t overlap(int64_t at, int64_t bulk, int64_t low, int64_t high) {
-    int64_t from = at > low ? at : low, end = at + bulk < high ? at + bulk : high;
+    int64_t from = at > low ? at : low, end = bulk_plus(at, bulk) < high ? bulk_plus(at, bulk) : high;
     return end > from ? end - from : 0;
 }
 
@@ -423,13 +423,13 @@ status gremlin__step_range(gremlin_run *m, flow *f, state *s) {
         int64_t at = seen ? seen->n : 0;
         int64_t bulk = t.bulk;
         if (seen) {
-            seen->n = at + bulk;
+            seen->n = bulk_plus(at, bulk);
         }
         t.bulk = overlap(at, bulk, low, high);
         if (t.bulk) {
             gremlin__pass(m, f, s, &t);
         }
-        if (at + bulk >= high && f->tags == 1 && !f->stays) {
+        if (bulk_plus(at, bulk) >= high && f->tags == 1 && !f->stays) {
             gremlin__cut(f, s);
             gremlin__queue_clear(&s->in);
             break;

@@ -28,7 +28,7 @@ static void accumulate(gremlin_run *m, gremlin_op op, entry *e, gremlin_value v,
     if (op != GREMLIN_COUNT_STEP && v.type == GREMLIN_NULL) {
         return; /* null is not counted */
     }
-    e->n += bulk;
+    e->n = bulk_plus(e->n, bulk);
     if (op == GREMLIN_COUNT_STEP) {
         return;
     }
@@ -414,7 +414,7 @@ status gremlin__tail_finish(gremlin_run *m, flow *f, state *s) {
         const traverser *t = &queue_at(&s->kept)[i];
         entry *e = gremlin__entry(&s->table, t->tag, gremlin_null(), NULL);
         if (e) {
-            e->n += t->bulk;
+            e->n = bulk_plus(e->n, t->bulk);
         }
     }
     int64_t wanted = is_local(s->step) ? 0 : number_of(s->step);
@@ -473,7 +473,7 @@ status gremlin__sample_finish(gremlin_run *m, flow *f, state *s) {
         at[i].t.bulk = at[i].t.bulk < left ? at[i].t.bulk : left;
         if (left > 0) {
             gremlin__pass(m, f, s, &at[i].t);
-            taken += at[i].t.bulk;
+            taken = bulk_plus(taken, at[i].t.bulk);
         }
     }
     buf_free(&room);

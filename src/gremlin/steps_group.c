@@ -29,7 +29,7 @@ status gremlin__step_group_count(gremlin_run *m, flow *f, state *s) {
         const subject *key = &subjects_at(s)[i];
         entry *e = key->productive ? gremlin__entry(t, name.n ? 0 : batch_at(s)[i].tag, key->out, NULL) : NULL;
         if (e) {
-            e->n += batch_at(s)[i].bulk;
+            e->n = bulk_plus(e->n, batch_at(s)[i].bulk);
         }
     }
     if (name.n) {
@@ -171,7 +171,7 @@ status gremlin__cap_finish(gremlin_run *m, flow *f, state *s) {
 static void add_to_bag(side *e, gremlin_value v, int64_t bulk) {
     entry *one = gremlin__entry(&e->table, 0, v, NULL);
     if (one) {
-        one->n += bulk;
+        one->n = bulk_plus(one->n, bulk);
     }
 }
 

@@ -477,7 +477,7 @@ status gremlin__step_unfold(gremlin_run *m, flow *f, state *s) {
         } else if (gremlin_is_list(v)) {
             for (size_t j = 0; j < v.list->n; j++) {
                 traverser one = t;
-                one.bulk *= v.list->bulk ? v.list->bulk[j] : 1;
+                one.bulk = bulk_times(one.bulk, v.list->bulk ? v.list->bulk[j] : 1);
                 gremlin__emit_value(m, f, s, &one, v.list->at[j]);
             }
         } else {

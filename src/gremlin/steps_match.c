@@ -124,7 +124,7 @@ static void take_pattern(gremlin_run *m, state *s, const gremlin_traversal *t) {
                 continue;
             }
             traverser one = end.n && !bound ? bind(m, own, end, found[j].value) : *own;
-            one.bulk *= found[j].bulk;
+            one.bulk = bulk_times(one.bulk, found[j].bulk);
             gremlin__put(&next, &one);
         }
     }

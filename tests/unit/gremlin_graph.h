@@ -397,7 +397,8 @@ static void graph_answer(graph *g, gremlin_run *run) {
 
 typedef void (*graph_sink)(void *context, gremlin_value result, int64_t bulk);
 
-static err graph_run(graph *g, op *o, const gremlin_traversal *t, const gremlin_run_options *options, graph_sink sink, void *context) {
+static inline err graph_run(graph *g, op *o, const gremlin_traversal *t, const gremlin_run_options *options, graph_sink sink,
+                            void *context) {
     gremlin_run *run = gremlin_run_begin(o, t, options);
     gremlin_need need = GREMLIN_NEED_TURN;
     err e = OK;

@@ -1,7 +1,9 @@
 /* compare.c — equality, comparability, orderability and hashing, as "Gremlin Semantics" of TinkerPop 3.7 defines them; predicates. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "gremlin/value.h"
 #include "text/regex.h"
 #include "text/text.h"
@@ -40,35 +42,70 @@ static bool equal_items(const gremlin_list *a, const gremlin_list *b, bool nan_e
     return true;
 }
 
-static bool holds(const gremlin_list *list, gremlin_value v, bool nan_equals) {
-    for (size_t i = 0; i < list->n; i++) {
-        if (equal(list->at[i], v, nan_equals)) {
-            return true;
+/* The positions of values, sorted by hash: so that sets and maps compare in n log n. */
+typedef struct slot {
+    uint64_t hash;
+    size_t at;
+} slot;
+
+static int by_hash(const void *a, const void *b) {
+    uint64_t x = ((const slot *)a)->hash, y = ((const slot *)b)->hash;
+    return (x > y) - (x < y);
+}
+
+static const gremlin_value *value_at(const gremlin_value *first, size_t stride, size_t i) {
+    return (const gremlin_value *)(const void *)((const char *)first + i * stride);
+}
+
+static slot *sorted(const gremlin_value *first, size_t stride, size_t n) {
+    slot *slots = mem_alloc(n * sizeof *slots);
+    for (size_t i = 0; i < n; i++) {
+        slots[i] = (slot){gremlin_hash(*value_at(first, stride, i)), i};
+    }
+    qsort(slots, n, sizeof *slots, by_hash);
+    return slots;
+}
+
+/* The position of a value that equals `v`; n: none. */
+static size_t found_at(const slot *slots, size_t n, const gremlin_value *first, size_t stride, gremlin_value v, bool nan_equals) {
+    uint64_t hash = gremlin_hash(v);
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (slots[middle].hash < hash) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return false;
+    for (; low < n && slots[low].hash == hash; low++) {
+        if (equal(*value_at(first, stride, slots[low].at), v, nan_equals)) {
+            return slots[low].at;
+        }
+    }
+    return n;
 }
 
 static bool equal_sets(const gremlin_list *a, const gremlin_list *b, bool nan_equals) {
-    for (size_t i = 0; i < a->n; i++) {
-        if (!holds(b, a->at[i], nan_equals)) {
-            return false;
-        }
+    bool same = true;
+    slot *slots = a->n ? sorted(b->at, sizeof *b->at, b->n) : NULL;
+    for (size_t i = 0; same && i < a->n; i++) {
+        same = found_at(slots, b->n, b->at, sizeof *b->at, a->at[i], nan_equals) < b->n;
     }
-    return true;
+    free(slots);
+    return same;
 }
 
 static bool equal_maps(gremlin_value a, gremlin_value b, bool nan_equals) {
-    if (a.map->n != b.map->n) {
-        return false;
+    size_t n = a.map->n;
+    bool same = n == b.map->n;
+    slot *slots = same && n ? sorted(&b.map->at->key, sizeof *b.map->at, n) : NULL;
+    for (size_t i = 0; same && i < n; i++) {
+        size_t at = found_at(slots, n, &b.map->at->key, sizeof *b.map->at, a.map->at[i].key, true);
+        same = at < n && equal(a.map->at[i].value, b.map->at[at].value, nan_equals);
     }
-    for (size_t i = 0; i < a.map->n; i++) {
-        const gremlin_value *other = gremlin_map_get(b, a.map->at[i].key);
-        if (!other || !equal(a.map->at[i].value, *other, nan_equals)) {
-            return false;
-        }
-    }
-    return true;
+    free(slots);
+    return same;
 }
 
 static bool equal_paths(const gremlin_path *a, const gremlin_path *b, bool nan_equals) {
@@ -440,7 +477,7 @@ static answer within(const gremlin_predicate *p, gremlin_value v) {
 }
 
 static bool ends(slice s, slice end) {
-    return s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0;
+    return end.n == 0 || (s.n >= end.n && memcmp(s.p + s.n - end.n, end.p, end.n) == 0);
 }
 
 static answer matches(const gremlin_predicate *p, slice text) {

@@ -130,7 +130,7 @@ flow *gremlin__flow(gremlin_run *m, const gremlin_traversal *t, uint32_t tags, b
     for (size_t i = 0; i < t->n; i++) {
         state_init(m, &f->states[i], &t->steps[i]);
     }
-    if (first_only && buf_reserve(&f->done, tags)) {
+    if (first_only && tags && buf_reserve(&f->done, tags)) {
         memset(f->done.p, 0, tags);
         f->done.n = tags;
     }

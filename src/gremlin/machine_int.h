@@ -188,6 +188,10 @@ struct gremlin_run {
     int64_t started_us;
 };
 
+static inline bool gremlin__is_out_of_memory(const gremlin_run *m) {
+    return m->op->budget && m->op->budget->exceeded;
+}
+
 /* ---- machine.c ---- */
 status gremlin__fail(gremlin_run *m, err e, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void gremlin__emit(flow *f, state *s, const traverser *t); /* to the next step; bulk and tag as they are */

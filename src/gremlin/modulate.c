@@ -92,7 +92,9 @@ static void filter_values(gremlin_builder *b, gremlin_step *s, gremlin_value key
     args[0] = key;
     gremlin_op op = key.type == GREMLIN_STRING ? GREMLIN_VALUES_STEP : key.n == T_ID ? GREMLIN_ID_STEP : GREMLIN_LABEL_STEP;
     all[0] = (gremlin_step){.op = op, .n = key.type == GREMLIN_STRING, .args = args, .times = -1, .limit = -1};
-    memcpy(all + 1, inner->steps, inner->n * sizeof *all);
+    if (inner->n) {
+        memcpy(all + 1, inner->steps, inner->n * sizeof *all);
+    }
     *t = *inner;
     t->n = inner->n + 1;
     t->steps = all;

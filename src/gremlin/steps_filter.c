@@ -476,12 +476,14 @@ static double chance(gremlin_run *m) {
     return m->options.random ? (double)(random_u64(m->options.random) >> 11) / 9007199254740992.0 : 0.5;
 }
 
+enum { TOSSES_MAX = 1000 };
+
 status gremlin__step_coin(gremlin_run *m, flow *f, state *s) {
     double p = gremlin_as_double(s->step->args[0]);
     for (size_t i = 0; i < batch_n(s); i++) {
         traverser t = batch_at(s)[i];
-        int64_t kept = 0;
-        for (int64_t j = 0; j < t.bulk && j < 1000000; j++) {
+        int64_t kept = t.bulk > TOSSES_MAX ? (int64_t)((double)t.bulk * (p < 0 ? 0 : p > 1 ? 1 : p)) : 0; /* many: the mean */
+        for (int64_t j = 0; j < t.bulk && t.bulk <= TOSSES_MAX; j++) {
             kept += chance(m) < p;
         }
         t.bulk = kept;

@@ -164,7 +164,7 @@ bool gremlin__operate(gremlin_run *m, unsigned operator, gremlin_value a, gremli
     return false;
 }
 
-enum { FOLD_BULK_MAX = 1000000 };
+enum { FOLDED_AT_ONCE_MAX = 10000000 };
 
 status gremlin__step_fold(gremlin_run *m, flow *f, state *s) {
     (void)f;
@@ -172,17 +172,20 @@ status gremlin__step_fold(gremlin_run *m, flow *f, state *s) {
         const traverser *t = &batch_at(s)[i];
         bool is_new = false;
         entry *e = gremlin__entry(&s->table, t->tag, gremlin_null(), &is_new);
-        if (!e || t->bulk > FOLD_BULK_MAX) {
-            return gremlin__fail(m, E_MEMORY, "fold() would make a list that is too long");
+        if (!e) {
+            return DONE; /* out of memory: the run ends before its next turn */
         }
         if (is_new && s->step->n) {
             e->value = s->step->args[0];
         }
-        for (int64_t j = 0; j < t->bulk; j++) {
+        for (int64_t j = 0; j < t->bulk && !gremlin__is_out_of_memory(m); j++) {
             if (s->step->n == 0) {
                 gremlin_items_add(&m->heap, &e->items, t->value);
             } else if (!gremlin__operate(m, s->step->args[1].n, e->value, t->value, &e->value)) {
                 return FAILED;
+            }
+            if (s->step->n && j == FOLDED_AT_ONCE_MAX) {
+                return gremlin__fail(m, E_BAD_QUERY, "fold() would take too long");
             }
         }
     }

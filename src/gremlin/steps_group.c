@@ -73,7 +73,7 @@ static void add_to_group(gremlin_run *m, state *s, table *t, queue *kept, const 
         gremlin__put(kept, &member);
         return;
     }
-    for (int64_t j = 0; at[1].productive && j < one->bulk && j < 1000000; j++) {
+    for (int64_t j = 0; at[1].productive && j < one->bulk && !gremlin__is_out_of_memory(m); j++) {
         gremlin_items_add(&m->heap, &e->items, at[1].out);
     }
 }
@@ -247,50 +247,52 @@ status gremlin__step_tree(gremlin_run *m, flow *f, state *s) {
     return DONE;
 }
 
-enum { TREE_DEPTH_MAX = GREMLIN_DEPTH_MAX - 2 };
-
-/* The tree of the paths in list[from, n) that share their first `depth` objects. Paths of one tree are neighbours or not: a key is looked
- * for among those that were made. */
-static gremlin_value tree_from(gremlin_run *m, const gremlin_value *paths, const bool *in, size_t n, size_t depth) {
-    gremlin_pairs pairs = {0};
-    bool *mine = arena_array(&m->heap, bool, n + 1);
-    for (size_t i = 0; i < n && depth < TREE_DEPTH_MAX; i++) {
-        if (!in[i] || paths[i].list->n <= depth) {
-            continue;
-        }
-        gremlin_value key = paths[i].list->at[depth];
-        bool known = false;
-        for (size_t j = 0; j < pairs.n && !known; j++) {
-            known = gremlin_same(pairs.at[j].key, key);
-        }
-        if (known) {
-            continue;
-        }
-        for (size_t j = 0; j < n; j++) {
-            mine[j] = in[j] && paths[j].list->n > depth && gremlin_same(paths[j].list->at[depth], key);
-        }
-        gremlin_pairs_add(&m->heap, &pairs, key, tree_from(m, paths, mine, n, depth + 1));
-    }
-    return gremlin_pairs_map(&m->heap, &pairs, GREMLIN_TREE);
-}
-
-enum { TREE_PATHS_MAX = 20000 };
-
-gremlin_value gremlin__tree_of(gremlin_run *m, const table *t, uint32_t tag) {
-    size_t n = 0;
-    gremlin_value *paths = arena_array(&m->heap, gremlin_value, table_n(t) + 1);
-    bool *all = arena_array(&m->heap, bool, table_n(t) + 1);
-    for (size_t i = 0; i < table_n(t); i++) {
-        if (table_at(t)[i].tag == tag) {
-            all[n] = true;
-            paths[n++] = table_at(t)[i].key;
-        }
-    }
-    if (n > TREE_PATHS_MAX) {
-        (void)gremlin__fail(m, E_MEMORY, "tree() has more than %d paths", TREE_PATHS_MAX);
+/* A node is an entry whose tag is 1 + its parent's position, 0 for a root. Children come after their parents, so the maps are made from
+ * the last node to the first. `first` says where the children of each node begin in `order`. */
+static gremlin_value tree_of_nodes(gremlin_run *m, const table *nodes) {
+    size_t n = table_n(nodes);
+    if (!arena_fits(&m->heap, n * (sizeof(gremlin_pair) + sizeof(gremlin_value)))) {
+        (void)gremlin__fail(m, E_MEMORY, "tree() needs more memory than a request may have");
         return gremlin_null();
     }
-    return tree_from(m, paths, all, n, 0);
+    const entry *at = table_at(nodes);
+    size_t *first = arena_array(&m->heap, size_t, n + 2);
+    gremlin_pair *pairs = arena_array(&m->heap, gremlin_pair, n + 1);
+    size_t *place = arena_array(&m->heap, size_t, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        first[at[i].tag + 1]++;
+    }
+    for (size_t i = 1; i < n + 2; i++) {
+        first[i] += first[i - 1];
+    }
+    size_t *next = arena_array(&m->heap, size_t, n + 1);
+    memcpy(next, first, (n + 1) * sizeof *next);
+    for (size_t i = 0; i < n; i++) {
+        place[i] = next[at[i].tag]++;
+        pairs[place[i]].key = at[i].key;
+    }
+    for (size_t i = n; i-- > 0;) {
+        pairs[place[i]].value = gremlin_map_of(&m->heap, GREMLIN_TREE, pairs + first[i + 1], first[i + 2] - first[i + 1]);
+    }
+    return gremlin_map_of(&m->heap, GREMLIN_TREE, pairs, first[1]);
+}
+
+gremlin_value gremlin__tree_of(gremlin_run *m, const table *t, uint32_t tag) {
+    table nodes = {buf_init_counted(BUF_NO_LIMIT, m->op->budget), buf_init_counted(BUF_NO_LIMIT, m->op->budget)};
+    for (size_t i = 0; i < table_n(t); i++) {
+        const gremlin_list *path = table_at(t)[i].key.list;
+        uint32_t parent = 0;
+        for (size_t j = 0; table_at(t)[i].tag == tag && j < path->n; j++) {
+            const entry *e = gremlin__entry(&nodes, parent, path->at[j], NULL);
+            if (!e) {
+                break;
+            }
+            parent = (uint32_t)(e - table_at(&nodes)) + 1;
+        }
+    }
+    gremlin_value tree = tree_of_nodes(m, &nodes);
+    gremlin__table_free(&nodes);
+    return tree;
 }
 
 status gremlin__tree_finish(gremlin_run *m, flow *f, state *s) {

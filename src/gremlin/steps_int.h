@@ -100,7 +100,7 @@ static inline bool has_scope(const gremlin_step *step) {
     return step->n && gremlin_is_member(step->args[0], GREMLIN_SCOPE);
 }
 
-/* The items of a list, set or bulkset, of a path, or the value itself. Bulks are expanded; at most a million. */
+/* The items of a list, set or bulkset, of a path, or the value itself. Bulks are expanded, as far as the budget allows. */
 void gremlin__items_of(gremlin_run *m, gremlin_value v, gremlin_items *items_out);
 gremlin_value gremlin__counts_map(gremlin_run *m, const table *t, uint32_t tag);
 gremlin_value gremlin__tree_of(gremlin_run *m, const table *t, uint32_t tag);

@@ -39,7 +39,7 @@ static void add_those(gremlin_run *m, table *t, const gremlin_items *a, const gr
 static gremlin_value product(gremlin_run *m, const gremlin_items *a, const gremlin_items *b) {
     gremlin_items all = {0};
     for (size_t i = 0; i < a->n; i++) {
-        for (size_t j = 0; j < b->n && !(m->op->budget && m->op->budget->exceeded); j++) {
+        for (size_t j = 0; j < b->n && !gremlin__is_out_of_memory(m); j++) {
             gremlin_items pair = {0};
             gremlin_items_add(&m->heap, &pair, a->at[i]);
             gremlin_items_add(&m->heap, &pair, b->at[j]);

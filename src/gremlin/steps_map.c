@@ -2,7 +2,6 @@
 #include "gremlin/steps_int.h"
 
 void gremlin__items_of(gremlin_run *m, gremlin_value v, gremlin_items *items_out) {
-    enum { EXPANDED_MAX = 1000000 };
     if (v.type == GREMLIN_PATH) {
         for (size_t i = 0; i < v.path->n; i++) {
             gremlin_items_add(&m->heap, items_out, v.path->objects[i]);
@@ -15,11 +14,7 @@ void gremlin__items_of(gremlin_run *m, gremlin_value v, gremlin_items *items_out
     }
     for (size_t i = 0; i < v.list->n; i++) {
         int64_t bulk = v.list->bulk ? v.list->bulk[i] : 1;
-        if (bulk > EXPANDED_MAX) {
-            (void)gremlin__fail(m, E_MEMORY, "A list would have more than %d items.", EXPANDED_MAX);
-            return;
-        }
-        for (int64_t j = 0; j < bulk; j++) {
+        for (int64_t j = 0; j < bulk && !gremlin__is_out_of_memory(m); j++) {
             gremlin_items_add(&m->heap, items_out, v.list->at[i]);
         }
     }

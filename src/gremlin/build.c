@@ -164,15 +164,19 @@ static size_t arguments_of(gremlin_p kind) {
     return kind == P_INSIDE || kind == P_OUTSIDE || kind == P_BETWEEN ? 2 : 1;
 }
 
+enum { CONNECTIVES_MAX = 200 }; /* levels of and(), or() and not() of predicates */
+
 static bool connective(arena *a, gremlin_p kind, const gremlin_value *args, size_t n, gremlin_value *predicate_out) {
     gremlin_predicate *p = arena_new(a, gremlin_predicate);
     size_t wanted = kind == P_NOT ? 1 : 2;
-    if (n != wanted || args[0].type != GREMLIN_P || (wanted == 2 && args[1].type != GREMLIN_P)) {
+    if (n != wanted || args[0].type != GREMLIN_P || args[n - 1].type != GREMLIN_P) {
         return false;
     }
     *p = (gremlin_predicate){.kind = kind, .left = args[0].predicate, .right = wanted == 2 ? args[1].predicate : NULL};
+    unsigned left = p->left->depth, right = args[n - 1].predicate->depth;
+    p->depth = 1 + (left > right ? left : right);
     *predicate_out = (gremlin_value){.type = GREMLIN_P, .predicate = p};
-    return true;
+    return p->depth <= CONNECTIVES_MAX;
 }
 
 bool gremlin_predicate_of(arena *a, slice name, const gremlin_value *args, size_t n, gremlin_value *predicate_out) {

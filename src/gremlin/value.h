@@ -248,6 +248,7 @@ struct gremlin_predicate {
     size_t n;
     const gremlin_value *values;                  /* what it compares with; of inside, outside and between two */
     const struct gremlin_predicate *left, *right; /* and, or: both; not: left */
+    unsigned depth;                               /* of and, or, not: levels below it */
     const struct text_regex *regex;               /* compiled when it is built */
 };
 

@@ -64,8 +64,8 @@ typedef struct queue {
 static inline size_t queue_n(const queue *q) {
     return q->bytes.n / sizeof(traverser) - q->from;
 }
-static inline traverser *queue_at(const queue *q) {
-    return q->bytes.p ? (traverser *)(void *)q->bytes.p + q->from : NULL;
+static inline traverser *queue_at(const queue *q) { /* by address, since an empty queue may have no bytes at all */
+    return (traverser *)((uintptr_t)q->bytes.p + q->from * sizeof(traverser));
 }
 
 /* Entries by tag and key, in the order of insertion: what gathering steps keep. */
@@ -217,7 +217,7 @@ bool gremlin__has_result(const flow *f, uint32_t tag); /* in a flow that needs o
 static inline const traverser *results_of(const state *s, size_t tag, size_t *n_out) {
     const uint32_t *offsets = (const uint32_t *)(const void *)s->offsets.p;
     *n_out = offsets[tag + 1] - offsets[tag];
-    return *n_out ? queue_at(&s->results) + offsets[tag] : NULL;
+    return (const traverser *)((uintptr_t)queue_at(&s->results) + offsets[tag] * sizeof(traverser));
 }
 static inline size_t batch_n(const state *s) {
     return queue_n(&s->batch);

@@ -277,6 +277,12 @@ static gremlin_element **graph_slot(graph *g, const gremlin_element *e) {
     return NULL;
 }
 
+/* NULL: it was dropped meanwhile; what should be written to it is left out. */
+static gremlin_element *graph_element(graph *g, const gremlin_element *e) {
+    gremlin_element **slot = graph_slot(g, e);
+    return slot ? *slot : NULL;
+}
+
 static void graph_answer_load(graph *g, gremlin_run *run, const gremlin_ask *ask) {
     for (size_t i = 0; i < ask->element_n; i++) {
         gremlin_element **slot = graph_slot(g, ask->elements[i]);
@@ -327,8 +333,11 @@ static void graph_answer_add(graph *g, gremlin_run *run, const gremlin_ask *ask)
     for (size_t i = 0; i < ask->target_n; i++) {
         const gremlin_target *t = &ask->targets[i];
         gremlin_value id = t->id.type == GREMLIN_NULL ? graph_new_id(g) : t->id;
-        gremlin_element *e =
-            ask->edges ? graph_edge(g, id, t->label, *graph_slot(g, t->out), *graph_slot(g, t->in)) : graph_vertex(g, id, t->label);
+        gremlin_element *out = ask->edges ? graph_element(g, t->out) : NULL, *in = ask->edges ? graph_element(g, t->in) : NULL;
+        if (ask->edges && (!out || !in)) {
+            continue;
+        }
+        gremlin_element *e = ask->edges ? graph_edge(g, id, t->label, out, in) : graph_vertex(g, id, t->label);
         for (size_t j = 0; j < t->n; j++) {
             graph_write(g, e, &t->writes[j]);
         }
@@ -340,7 +349,10 @@ static void graph_answer_add(graph *g, gremlin_run *run, const gremlin_ask *ask)
 static void graph_answer_set(graph *g, gremlin_run *run, const gremlin_ask *ask) {
     for (size_t i = 0; i < ask->target_n; i++) {
         const gremlin_target *t = &ask->targets[i];
-        gremlin_element *e = *graph_slot(g, t->element);
+        gremlin_element *e = graph_element(g, t->element);
+        if (!e) {
+            continue;
+        }
         for (size_t j = 0; j < t->n; j++) {
             gremlin_property *of = t->of_property ? graph_own(e, t->of_property) : NULL;
             if (of) {

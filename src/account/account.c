@@ -149,6 +149,7 @@ void account__set_rules(const container *c, const home *home) {
     for (size_t i = 0; i < c->space->parts_n; i++) {
         if (!home || i == home->number) {
             container_part_set_rules(&c->space->parts[i], c->ttl, c->version_minutes);
+            c->space->parts[i].checks = container_checks(c);
         }
     }
 }

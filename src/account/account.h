@@ -186,13 +186,16 @@ typedef struct container_creation {
                                 *    "rangeBytes": 32212254720,                          storage limit of a range, if below the account's
                                 *    "ttl": "_ttl"}                                      the member with an item's own ttl; else `ttl` */
     throughput_setting throughput;
-    slice api;     /* the API that makes it, in lower case; empty: "sql" */
-    slice memo;    /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
-    bool any_case; /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
+    slice api;         /* the API that makes it, in lower case; empty: "sql" */
+    slice memo;        /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
+    uint64_t replaces; /* version of a container with the same name: if it is still that one and has no items, the same change deletes it
+                        * and the new one keeps its throughput. E_PRECONDITION: it changed, or has items. 0: E_CONFLICT */
+    bool any_case;     /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
 
     container *container_out;
     offer offer_out; /* if offer_made */
     bool offer_made;
+    void *replaced; /* private to account/ */
 } container_creation;
 
 /* Replaces settings, memo or both, in one change. Inputs that are not given stay as they are: ALTER TABLE changes only the memo,

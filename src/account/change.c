@@ -5,6 +5,7 @@
 #include "account/account_int.h"
 #include "account/settings.h"
 #include "account/wide.h"
+#include "item/range_info.h"
 #include "item/versions.h"
 #include "item/waiters.h"
 
@@ -321,6 +322,28 @@ static unsigned count_sharing(account *a, const database_node *d) {
     return n;
 }
 
+/* Counts on the committer, so that no write comes in between. Ranges in other stores have committers of their own: there the counts are
+ * those of the last commit. */
+static bool is_empty(const container *c) {
+    const container_tiles *tiles = c->space->newest;
+    uint64_t items = 0;
+    for (size_t i = 0; i < tiles->map->n; i++) {
+        const container_range *r = tiles->ranges[i];
+        items += r->home->number == 0 ? r->pending.items : atomic_load(&r->items);
+    }
+    return items == 0;
+}
+
+static err find_empty(const container_creation *create, const container_node *there) {
+    if (!create->replaces) {
+        return op_fail(create->base.op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
+    }
+    if (there->container->version != create->replaces) {
+        return E_PRECONDITION;
+    }
+    return is_empty(there->container) ? OK : op_fail(create->base.op, E_PRECONDITION, "The container has items.");
+}
+
 static err check_new(const container_creation *create, database_node *d, const container *c) {
     account *a = create->base.account;
     op *o = create->base.op;
@@ -329,9 +352,8 @@ static err check_new(const container_creation *create, database_node *d, const c
     TRY(throughput_check(o, create->throughput, c->key.n == 0));
     TRY(create->api.n == 0 ? settings_check_new(o, c) : OK);
     TRY(account__check_encryption_policy(o, d, c));
-    if (create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false)) {
-        return op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
-    }
+    const container_node *there = create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false);
+    TRY(there ? find_empty(create, there) : OK);
     if (c->key.n == 0 && shares) {
         return op_fail(o, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
     }
@@ -359,6 +381,13 @@ static err apply_create_container(account_change *change, commit_group *group) {
         return code;
     }
     throughput_setting t = throughput_for(create, d->database);
+    container_node *there = create->replaces ? account__find_container(a, d, c->id, false) : NULL;
+    if (there) {
+        offer_node *o = account__find_offer(a, d->database->number, there->container->space->container);
+        t = o && create->throughput.kind == THROUGHPUT_NONE ? o->offer.throughput : t;
+        delete_container_records(a, group, there);
+    }
+    create->replaced = there;
     make_space(a, c, ranges_at_first(a, d, t, c));
     rid r = rid_container(d->database->rid, c->space->container);
     memcpy(c->rid, r.bytes, sizeof c->rid);
@@ -378,6 +407,9 @@ static err apply_create_container(account_change *change, commit_group *group) {
 
 static void publish_create_container(account_change *change) {
     const container_creation *create = (container_creation *)change;
+    if (create->replaced) {
+        mark_container_deleted(change->account, create->replaced);
+    }
     account__add_container(change->account, change->made, container_take(create->container_out));
     if (create->offer_made) {
         account__add_offer(change->account, &create->offer_out);
@@ -389,6 +421,7 @@ void account_create_container(container_creation *create) {
     static const account_verb verb = {.use = STORE_GROWS, .apply = apply_create_container, .publish = publish_create_container};
     create->container_out = NULL;
     create->offer_made = false;
+    create->replaced = NULL;
     account__submit(&create->base, &verb);
 }
 
@@ -464,6 +497,27 @@ static void follow(account *a, container *c, const container *before) {
     c->version = a->numbers.version++;
 }
 
+/* By the settings' bytes. */
+static bool same_expiries(const container *a, const container *b) {
+    doc_element x, y;
+    return a->expiries_n == b->expiries_n && doc_find_member(a->settings, SLICE_LIT("expiries"), &x) &&
+           doc_find_member(b->settings, SLICE_LIT("expiries"), &y) && slice_eq(x.value, y.value);
+}
+
+/* Entries of unique keys that are new, for the items that are there. */
+static err add_unique_keys(const container_replacement *replace, commit_group *group, const container *before, container *c) {
+    range_usage usage = range_usage_of_all(c);
+    if (c->unique_keys_n == before->unique_keys_n) {
+        return OK;
+    }
+    if (usage.items > UNIQUE_ADD_ITEMS_MAX || usage.bytes > UNIQUE_ADD_BYTES_MAX) {
+        return op_fail(replace->base.op, E_BAD_REQUEST,
+                       "A unique key can be added to a container of up to %d items and %d MB; make a new container and copy the items.",
+                       UNIQUE_ADD_ITEMS_MAX, UNIQUE_ADD_BYTES_MAX >> 20);
+    }
+    return item_unique_add(&replace->base.account->items, group, c, (unsigned)before->unique_keys_n, replace->base.op);
+}
+
 /* Starts the work that a new ttl, change feed policy or indexing policy needs in the first home, in the same commit as the record. */
 static void replace_first_part(container_replacement *replace, commit_group *group, const container *before, container *c) {
     const home *home = replace->base.account->homes[0];
@@ -471,7 +525,8 @@ static void replace_first_part(container_replacement *replace, commit_group *gro
     if (!part->home) {
         return;
     }
-    if (before->ttl == TTL_OFF && c->ttl != TTL_OFF) {
+    bool expires_anew = (before->ttl == TTL_OFF && c->ttl != TTL_OFF) || (c->expiries_n && !same_expiries(before, c));
+    if (expires_anew) {
         item_backfill_start(group, c->space->container);
         part->ttl_backfill = true;
     }
@@ -533,6 +588,11 @@ static err apply_replace_container(account_change *change, commit_group *group) 
     if (account__is_wide(before) && (!replace->wanted || replace->wanted_from != before->version)) {
         set_wanted(replace, c, before->version);
         return OK;
+    }
+    err code = add_unique_keys(replace, group, before, c);
+    if (code != OK) {
+        container_give(c);
+        return code;
     }
     replace->container_out = c;
     change->made = node;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/limits.h"
+#include "partition/murmur.h"
 
 err settings_check_name(op *o, slice name) {
     if (name.n == 0 || name.n > LIMIT_NAME_BYTES) {
@@ -199,6 +200,48 @@ static err read_ttl(op *o, slice properties, container *c) {
     return OK;
 }
 
+static slice bson_slice(const bson_iter_t *array) {
+    uint32_t n = 0;
+    const uint8_t *p = NULL;
+    bson_iter_array(array, &n, &p);
+    return slice_of(p, n);
+}
+
+static err read_expiry(op *o, const bson_iter_t *each, date_expiry *expiry) {
+    bson_iter_t index, seconds;
+    uint32_t n;
+    const uint8_t *p;
+    if (!BSON_ITER_HOLDS_DOCUMENT(each) || !bson_iter_recurse(each, &index) || !bson_iter_recurse(each, &seconds) ||
+        !bson_iter_find(&index, "index") || !BSON_ITER_HOLDS_DOCUMENT(&index) || !bson_iter_find(&seconds, "seconds") ||
+        !BSON_ITER_HOLDS_NUMBER(&seconds)) {
+        return op_fail(o, E_BAD_REQUEST, "An expiry must have an index and a number of seconds.");
+    }
+    bson_iter_document(&index, &n, &p);
+    expiry->after_s = bson_iter_as_int64(&seconds);
+    return mql_index_parse(o, arena_copy(o->arena, slice_of(p, n)), &expiry->index);
+}
+
+/* For front ends only: "expiries": [{"index": specification of a key index, "seconds": number}]. */
+static err read_expiries(op *o, slice properties, container *c) {
+    bson_iter_t it, each;
+    if (!c->row.n || !doc_find_key(properties, SLICE_LIT("expiries"), &it) || !BSON_ITER_HOLDS_ARRAY(&it) ||
+        !bson_iter_recurse(&it, &each)) {
+        return OK;
+    }
+    date_expiry *list = arena_array(o->arena, date_expiry, LIMIT_INDEX_KEYS);
+    c->expiries = list;
+    while (bson_iter_next(&each)) {
+        if (c->expiries_n == LIMIT_INDEX_KEYS) {
+            return op_fail(o, E_BAD_REQUEST, "A container may have at most %d expiries.", LIMIT_INDEX_KEYS);
+        }
+        TRY(read_expiry(o, &each, &list[c->expiries_n++]));
+    }
+    /* Negative: items do not expire by their age. The number differs with the expiries, so a sweep notices that its settings are old. */
+    uint64_t hash = hash_murmur3_128(bson_slice(&it)).h1;
+    c->ttl = c->expiries_n ? -2 - (int32_t)(hash & 0x3FFFFFFF) : c->ttl;
+    return OK;
+}
+
 /* Reads the retention of versions, in minutes. SDKs send 0 for "off": no versions log. */
 static err read_change_feed(op *o, slice properties, container *c) {
     bson_iter_t it, inner;
@@ -241,6 +284,18 @@ static err read_unique_paths(op *o, const bson_iter_t *member, unique_key *key) 
     return key->n ? OK : op_fail(o, E_BAD_REQUEST, "A unique key must have at least one path.");
 }
 
+/* For front ends only: {"paths": […], "index": specification of a key index}. */
+static err read_unique_index(op *o, const bson_iter_t *each, unique_key *key) {
+    bson_iter_t member;
+    uint32_t n;
+    const uint8_t *p;
+    if (!bson_iter_recurse(each, &member) || !bson_iter_find(&member, "index") || !BSON_ITER_HOLDS_DOCUMENT(&member)) {
+        return OK;
+    }
+    bson_iter_document(&member, &n, &p);
+    return mql_index_parse(o, arena_copy(o->arena, slice_of(p, n)), &key->of);
+}
+
 static err read_unique_keys(op *o, slice properties, container *c) {
     bson_iter_t it, list, each;
     if (!doc_find_key(properties, SLICE_LIT("uniqueKeyPolicy"), &it) || BSON_ITER_HOLDS_NULL(&it)) {
@@ -262,6 +317,7 @@ static err read_unique_keys(op *o, slice properties, container *c) {
             return op_fail(o, E_BAD_REQUEST, "A container may have at most %d unique keys.", LIMIT_UNIQUE_KEYS);
         }
         TRY(read_unique_paths(o, &each, &keys[c->unique_keys_n]));
+        TRY(c->row.n ? read_unique_index(o, &each, &keys[c->unique_keys_n]) : OK);
         c->unique_keys_n++;
     }
     return OK;
@@ -339,6 +395,9 @@ static void make_canonical(op *o, slice properties, slice rows, container *c) {
         add_partition_key(&settings, member_document(properties, "partitionKey"));
     }
     copy_member(&settings, properties, "defaultTtl");
+    if (c->expiries_n) {
+        copy_member(&settings, properties, "expiries");
+    }
     copy_member(&settings, properties, "uniqueKeyPolicy");
     add_defaults(&settings, properties);
     bson_t inner;
@@ -373,6 +432,7 @@ err settings_read(op *o, slice properties, settings_rules rules, container *c) {
     TRY(read_partition_key(o, properties, rules, c));
     TRY(read_rows(o, rules.rows, c));
     TRY(read_ttl(o, properties, c));
+    TRY(read_expiries(o, properties, c));
     TRY(read_change_feed(o, properties, c));
     TRY(read_unique_keys(o, properties, c));
     if (doc_find_key(properties, SLICE_LIT("indexingPolicy"), &it) && !BSON_ITER_HOLDS_DOCUMENT(&it) && !BSON_ITER_HOLDS_NULL(&it)) {
@@ -444,7 +504,7 @@ err settings_check_replace(op *o, const container *before, const container *afte
         !row_definition_same(&before->row, &after->row)) {
         return op_fail(o, E_BAD_REQUEST, "A container's row key cannot be changed.");
     }
-    bool same = before->unique_keys_n == after->unique_keys_n;
+    bool same = before->row.n ? before->unique_keys_n <= after->unique_keys_n : before->unique_keys_n == after->unique_keys_n;
     for (size_t i = 0; same && i < before->unique_keys_n; i++) {
         const unique_key *a = &before->unique_keys[i], *b = &after->unique_keys[i];
         same = same_paths(a->paths, a->n, b->paths, b->n);

@@ -156,6 +156,7 @@ static void has_spread(wide_part *p, err code) {
         item_versions_reclaim(c, p->part->home);
     }
     container_part_set_rules(p->part, c->ttl, code == OK ? c->version_minutes : p->part->version_minutes);
+    p->part->checks = container_checks(c);
     container_give(c);
 }
 

@@ -26,7 +26,7 @@ static err read_row(op *o, const container *c, item_op *item) {
 static err read_ttl(op *o, const container *c, item_op *item) {
     bson_iter_t it;
     item->ttl = TTL_OFF;
-    if (c->row.n && c->ttl == TTL_OFF) {
+    if (c->row.n && (c->ttl == TTL_OFF || c->expiries_n)) {
         return OK;
     }
     if (!doc_find_key(item->body, c->ttl_member.n ? c->ttl_member : SLICE_LIT("ttl"), &it) || (c->row.n && BSON_ITER_HOLDS_NULL(&it))) {

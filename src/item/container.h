@@ -143,6 +143,8 @@ typedef struct container_part {
 
     int attachments; /* ATTACHMENTS_…: whether any item ever had attachments (item/attach.h) */
 
+    uint32_t checks; /* unique keys and date expiries of the newest settings: writes that came with fewer are refused */
+
     /* expiry */
     int32_t ttl;                       /* from the newest settings that this home has seen */
     uint32_t swept_own, swept_default; /* all entries before these times have been swept */
@@ -188,7 +190,14 @@ typedef struct container_space {
 typedef struct unique_key {
     const doc_path *paths;
     size_t n;
+    const mql_index *of; /* only items that have a key in this index count (mql/key.h); NULL: all */
 } unique_key;
+
+/* Items expire at a date that they hold: their earliest key in the index that is a date, plus a number of seconds. */
+typedef struct date_expiry {
+    const mql_index *index;
+    int64_t after_s;
+} date_expiry;
 
 enum { TTL_OFF = 0, TTL_NEVER = -1 };
 
@@ -223,6 +232,8 @@ typedef struct container {
     size_t unique_keys_n;
     uint64_t range_bytes;     /* storage limit of its ranges, if below the account's; 0: none of its own */
     slice ttl_member;         /* the member of an item that has its own ttl; empty: "ttl" */
+    const date_expiry *expiries;
+    size_t expiries_n;        /* if there are any, ttl is below TTL_NEVER, and an item's own `ttl` means nothing */
     int32_t ttl;              /* TTL_OFF, TTL_NEVER (only items with their own ttl expire), or seconds */
     uint32_t version_minutes; /* how long every version is kept; 0: no log of versions */
 } container;
@@ -263,7 +274,10 @@ uint32_t container_space_progress(const container_space *space); /* progress of 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];
 }
-container_index *container_part_index(container_space *space, container_part *part);        /* any thread; returns a reference */
+container_index *container_part_index(container_space *space, container_part *part); /* any thread; returns a reference */
+static inline uint32_t container_checks(const container *c) {
+    return (uint32_t)(c->unique_keys_n + c->expiries_n);
+}
 void container_part_set_rules(container_part *part, int32_t ttl, uint32_t version_minutes); /* on the part's committer */
 container_index *container_part_next_index(container_space *space, container_part *part); /* the one being built, or else the current one */
 /* On the part's committer. Takes ownership of both indexes. */

@@ -2,6 +2,7 @@
  *
  * Items with their own ttl have an entry at the time they expire ('t'). Items under the container's default ttl have an entry at the time
  * they were written ('d'), so that a change of the default moves no entries. An entry is only a hint: the item itself decides. */
+#include <endian.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -10,6 +11,50 @@
 #include "item/versions.h"
 
 enum { CLOCK_SLACK_S = 300, BACKFILL_STEP = 500, BACKFILL_BYTES = 1024 * 1024, COST_BYTES = 4096 };
+
+/* ---- dates ---- */
+
+typedef struct earliest {
+    int64_t ms;
+    bool any;
+} earliest;
+
+/* A date is spelled as its class and eight bytes, of which the first has its highest bit inverted (doc/order.h). */
+static err keep_earliest(void *context, slice key) {
+    earliest *e = context;
+    uint64_t bits;
+    doc_element date = {.type = BSON_TYPE_DATE_TIME, .value = slice_of("\0\0\0\0\0\0\0", 8)};
+    buf spelled = buf_init(BUF_NO_LIMIT);
+    mql_key_add(&spelled, NULL, mql_of(&date), false);
+    bool is_date = key.n == spelled.n && key.p[0] == spelled.p[0];
+    buf_free(&spelled);
+    if (is_date) {
+        memcpy(&bits, key.p + 1, sizeof bits);
+        int64_t ms = (int64_t)(be64toh(bits) ^ UINT64_C(0x8000000000000000));
+        e->ms = e->any && e->ms < ms ? e->ms : ms;
+        e->any = true;
+    }
+    return OK;
+}
+
+bool item_expires_by_date(const container *c, slice body, int64_t *at_s_out) {
+    arena scratch = arena_init();
+    op o;
+    bool any = false;
+    op_init(&o, &scratch, 0);
+    for (size_t i = 0; i < c->expiries_n; i++) {
+        earliest e = {0};
+        const date_expiry *expiry = &c->expiries[i];
+        if (mql_index_keys(expiry->index, &o, &scratch, body, keep_earliest, &e) == OK && e.any) {
+            int64_t at_s = e.ms / 1000 + expiry->after_s;
+            *at_s_out = any && *at_s_out < at_s ? *at_s_out : at_s;
+            any = true;
+        }
+        arena_reset(&scratch);
+    }
+    arena_free(&scratch);
+    return any;
+}
 
 static const int64_t TIME_LAST = UINT32_MAX;
 
@@ -41,7 +86,9 @@ static err visit_entry(item_work *w, slice entry, item_place place, unsigned *co
         return OK;
     }
     TRY(code);
-    bool expired = item_expired(w->container, &stored.head, w->now_s);
+    int64_t at_s;
+    bool expired = w->container->expiries_n ? item_expires_by_date(w->container, stored.body, &at_s) && at_s <= w->now_s
+                                            : item_expired(w->container, &stored.head, w->now_s);
     code = expired ? item__key_of(w->container, w->arena, stored.body, &key) : OK;
     code = code == OK && expired ? item__enter(w, &key) : code;
     store_mark mark = store_batch_mark(&w->group->batch);
@@ -105,10 +152,13 @@ static err backfill_one(const item_work *w, item_place place, slice value) {
         }
         TRY(code);
         head = stored.head;
-        store_give(&stored.pin);
+        body = stored.body;
     }
-    if (item__expiry_key(w->container, w->part, place, &head, &entry)) {
+    if (item__expiry_key(w->container, w->part, place, &head, body, &entry)) {
         store_put(&w->group->batch, STORE_INDEX, layout_view(&entry), SLICE_EMPTY);
+    }
+    if (!read) {
+        store_give(&stored.pin);
     }
     return OK;
 }

@@ -427,7 +427,14 @@ void item_reserve_submit(const items *s, item_reserve *r);
 
 /* Builds the store key of an item's values for the container's unique key `index`; and finds the item that held such a key at the moment.
  * E_NOT_FOUND. */
-void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k);
+bool item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k); /* false: the key is not for it */
+/* The time at which the container's date expiries remove the item; false: none does. */
+bool item_expires_by_date(const container *c, slice body, int64_t *at_s_out);
+
+/* In a solo commit: adds the entries of unique keys from `from` on for all items that are there. E_UNIQUE_KEY: two have the same values.
+ * The committer does nothing else meanwhile, so the caller bounds the number of items. */
+enum { UNIQUE_ADD_ITEMS_MAX = 50000, UNIQUE_ADD_BYTES_MAX = 64 * 1024 * 1024 };
+MUST_CHECK err item_unique_add(const items *s, commit_group *group, container *c, unsigned from, op *o);
 MUST_CHECK err item_unique_holder_at(const container *c, const item_moment *moment, slice unique_key, item_found *found_out);
 
 /* The throughput of the key's range in RU/s; 0: no limit. */

@@ -143,8 +143,17 @@ err item__key_of(const container *c, arena *a, slice body, item_key *key_out) {
  *
  * The newest settings decide, not those that the request arrived with: if the ttl was turned on meanwhile, the item needs its entry. */
 
-bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k) {
+bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, slice body, layout_key *k) {
     uint32_t container = c->space->container;
+    int64_t at_s;
+    if (c->expiries_n) {
+        bool expires = part->ttl != TTL_OFF && item_expires_by_date(c, body, &at_s);
+        if (expires) {
+            at_s = at_s < head->ts ? head->ts : at_s; /* the sweep does not look at earlier times again */
+            layout_expiry(k, container, LAYOUT_TTL_OWN, at_s >= UINT32_MAX ? UINT32_MAX : (uint32_t)at_s, place);
+        }
+        return expires;
+    }
     if (part->ttl == TTL_OFF || head->ttl == TTL_NEVER) {
         return false;
     }
@@ -206,6 +215,10 @@ static void count(item_work *w, const item_key *key, change c) {
     item__note_size(w->range, key, w->size.bytes); /* if the group fails, readers of the sketch correct it (item/hot.h) */
 }
 
+void item__count_index(item_work *w, const item_key *key, int64_t bytes) {
+    count(w, key, (change){0, 0, bytes});
+}
+
 void item__count_bytes(item_work *w, const item_key *key, int64_t bytes) {
     count(w, key, (change){.bytes = bytes});
 }
@@ -261,16 +274,16 @@ static void put_value(const item_work *w, item_place place, slice primary, const
     memcpy(value + LAYOUT_HEAD_BYTES, body.p, body.n);
 }
 
-static void put_expiry(const item_work *w, item_place place, const item_head *head) {
+static void put_expiry(const item_work *w, item_place place, const item_head *head, slice body) {
     layout_key k;
-    if (item__expiry_key(w->container, w->part, place, head, &k)) {
+    if (item__expiry_key(w->container, w->part, place, head, body, &k)) {
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), SLICE_EMPTY);
     }
 }
 
-static void remove_expiry(const item_work *w, item_place place, const item_head *head) {
+static void remove_expiry(const item_work *w, item_place place, const item_head *head, slice body) {
     layout_key k;
-    if (item__expiry_key(w->container, w->part, place, head, &k)) {
+    if (item__expiry_key(w->container, w->part, place, head, body, &k)) {
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
     }
 }
@@ -284,7 +297,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
     TRY(item__log_put(w, key, head, body, before));
     if (before->there) {
         size_t removed = item__unique_remove(w, key, before->body);
-        remove_expiry(w, place, &before->head);
+        remove_expiry(w, place, &before->head, before->body);
         size_t added = item__unique_put(w, key, body, place);
         count(w, key, (change){0, (int64_t)body.n - (int64_t)before->body.n, (int64_t)added - (int64_t)removed});
     } else {
@@ -292,7 +305,7 @@ err item__put(item_work *w, const item_key *key, item_place place, const item_he
         size_t added = lead_keys_bytes(w, key, primary) + item__unique_put(w, key, body, place);
         count(w, key, (change){1, (int64_t)(LAYOUT_HEAD_BYTES + body.n), (int64_t)added});
     }
-    put_expiry(w, place, head);
+    put_expiry(w, place, head, body);
     return OK;
 }
 
@@ -322,7 +335,7 @@ err item__remove(item_work *w, const item_key *key, const stored_item *stored, b
         store_delete(batch, STORE_INDEX, layout_view(&k));
     }
     size_t removed = lead_keys_bytes(w, key, primary) + item__unique_remove(w, key, stored->body);
-    remove_expiry(w, stored->place, &stored->head);
+    remove_expiry(w, stored->place, &stored->head, stored->body);
     count(w, key, (change){-1, -(int64_t)(LAYOUT_HEAD_BYTES + stored->body.n), -(int64_t)removed});
     item__take_lsn(w, stored->head.lsn);
     w->range->batch_removes = true;
@@ -349,7 +362,7 @@ err item__move(item_work *w, const item_key *key, const stored_item *stored, uin
     put_value(w, place, layout_view(&k), &stored->head, stored->body);
     put_leads(w, key, place, layout_view(&k));
     item__unique_put(w, key, stored->body, place);
-    remove_expiry(w, stored->place, &stored->head);
-    put_expiry(w, place, &stored->head);
+    remove_expiry(w, stored->place, &stored->head, stored->body);
+    put_expiry(w, place, &stored->head, stored->body);
     return OK;
 }

@@ -76,6 +76,7 @@ MUST_CHECK err item__remove_attachments(item_work *w, const item_key *key, uint6
 MUST_CHECK err item__move(item_work *w, const item_key *key, const stored_item *stored, uint32_t segment);
 
 /* Unique keys: E_UNIQUE_KEY if another item of the partition has the same values. `self` is the item's own number, or 0. */
+void item__count_index(item_work *w, const item_key *key, int64_t bytes); /* of entries that were added; after item__enter */
 MUST_CHECK err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self);
 size_t item__unique_put(const item_work *w, const item_key *key, slice body, item_place place); /* returns the size of the entries */
 size_t item__unique_remove(const item_work *w, const item_key *key, slice body);
@@ -89,4 +90,4 @@ MUST_CHECK err item__receipt_find(item_work *w, item_op *op);
 void item__receipt_put(item_work *w, const item_op *op);
 
 /* Builds the expiry entry for an item with this head; false if it has none. */
-bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, layout_key *k);
+bool item__expiry_key(const container *c, const container_part *part, item_place place, const item_head *head, slice body, layout_key *k);

@@ -377,7 +377,9 @@ static err check_unique(const writing *w, slice body) {
     for (unsigned i = 0; i < c->unique_keys_n; i++) {
         layout_key k;
         bool held = false;
-        item_unique_key(c, i, &w->op->key, body, &k);
+        if (!item_unique_key(c, i, &w->op->key, body, &k)) {
+            continue;
+        }
         bool claimed = item__writes_claims(&w->part->writes, w->entry, layout_view(&k));
         TRY(claimed ? OK : is_held(w, layout_view(&k), &held));
         if (claimed || held) {

@@ -59,11 +59,31 @@ static void add_value(buf *out, const bson_iter_t *it, bool exact) {
     }
 }
 
-void item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k) {
+static err found_key(void *context, slice key) {
+    (void)key;
+    *(bool *)context = true;
+    return OK;
+}
+
+/* An item whose keys cannot be listed (parallel arrays) counts. */
+static bool is_in(const mql_index *index, slice body) {
+    arena scratch = arena_init();
+    op o;
+    bool found = false;
+    op_init(&o, &scratch, 0);
+    found = mql_index_keys(index, &o, &scratch, body, found_key, &found) != OK || found;
+    arena_free(&scratch);
+    return found;
+}
+
+bool item_unique_key(const container *c, unsigned index, const item_key *key, slice body, layout_key *k) {
     const unique_key *unique = &c->unique_keys[index];
     char room[LIMIT_UNIQUE_PATHS * VALUE_BYTES_MAX], short_room[1 + DIGEST_BYTES];
     buf values = {.p = room, .cap = sizeof room, .max = sizeof room};
     buf shortened = {.p = short_room, .cap = sizeof short_room, .max = sizeof short_room};
+    if (unique->of && !is_in(unique->of, body)) {
+        return false;
+    }
     for (size_t i = 0; i < unique->n; i++) {
         bson_iter_t it;
         add_value(&values, doc_find(body, &unique->paths[i], &it) ? &it : NULL, c->key.typed);
@@ -73,6 +93,7 @@ void item_unique_key(const container *c, unsigned index, const item_key *key, sl
         add_digest(&shortened, (char)0xFF, values.p, values.n);
     }
     layout_unique(k, c->space->container, index, &key->epk, &key->partition, buf_view(shortened.n ? &shortened : &values));
+    return true;
 }
 
 /* Another item has these values. If it is gone, removes it. */
@@ -97,13 +118,15 @@ static err meet_holder(item_work *w, item_place place) {
 }
 
 err item__unique_check(item_work *w, const item_key *key, slice body, uint64_t self) {
-    err code = OK;
+    err code = container_checks(w->container) < w->part->checks ? E_RETRY_WITH : OK; /* a unique key or an expiry was added meanwhile */
     for (unsigned i = 0; i < w->container->unique_keys_n && code == OK; i++) {
         layout_key k;
         store_value value;
         bool of_group;
         item_place place;
-        item_unique_key(w->container, i, key, body, &k);
+        if (!item_unique_key(w->container, i, key, body, &k)) {
+            continue;
+        }
         code = commit_get(w->group, STORE_INDEX, layout_view(&k), &value, &of_group);
         if (code != OK) {
             code = code == E_NOT_FOUND ? OK : code;
@@ -122,7 +145,9 @@ size_t item__unique_put(const item_work *w, const item_key *key, slice body, ite
     layout_place_write(bytes, place);
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        item_unique_key(w->container, i, key, body, &k);
+        if (!item_unique_key(w->container, i, key, body, &k)) {
+            continue;
+        }
         store_put(&w->group->batch, STORE_INDEX, layout_view(&k), slice_of(bytes, 12));
         n += k.n + 12;
     }
@@ -133,9 +158,101 @@ size_t item__unique_remove(const item_work *w, const item_key *key, slice body) 
     size_t n = 0;
     for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        item_unique_key(w->container, i, key, body, &k);
+        if (!item_unique_key(w->container, i, key, body, &k)) {
+            continue;
+        }
         store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
         n += k.n + 12;
     }
     return n;
+}
+
+/* ---- unique keys of items that are there already ---- */
+
+typedef struct adding {
+    item_work work;
+    op *op;
+    unsigned from; /* the first new key */
+    bool counts;   /* the second pass: the entries are there, their size is counted */
+} adding;
+
+/* A key is looked up in the group, which has those of the items before. */
+static err add_key(adding *a, const layout_key *k, item_place place) {
+    store_value value;
+    bool of_group;
+    char bytes[12];
+    err code = commit_get(a->work.group, STORE_INDEX, layout_view(k), &value, &of_group);
+    if (code == OK) {
+        store_give(&value);
+        return op_fail(a->op, E_UNIQUE_KEY, "Two items have the same values at the paths of the new unique key.");
+    }
+    TRY(code == E_NOT_FOUND ? OK : code);
+    layout_place_write(bytes, place);
+    store_put(&a->work.group->batch, STORE_INDEX, layout_view(k), slice_of(bytes, sizeof bytes));
+    return OK;
+}
+
+static err add_keys_of(adding *a, item_place place, slice body) {
+    item_work *w = &a->work;
+    item_key key;
+    size_t n = 0;
+    TRY(item__key_of(w->container, w->arena, body, &key));
+    for (unsigned i = a->from; i < w->container->unique_keys_n; i++) {
+        layout_key k;
+        if (item_unique_key(w->container, i, &key, body, &k)) {
+            n += k.n + 12;
+            TRY(a->counts ? OK : add_key(a, &k, place));
+        }
+    }
+    if (a->counts && n) {
+        TRY(item__enter(w, &key));
+        item__count_index(w, &key, (int64_t)n);
+        counts_log_link(w->group, w->range);
+    }
+    return OK;
+}
+
+static err add_keys_of_segment(adding *a, uint32_t segment) {
+    layout_key from, to;
+    slice key, value, body;
+    item_place place;
+    item_head head;
+    stored_item stored;
+    err code = OK;
+    layout_segment(&from, segment);
+    layout_segment(&to, segment);
+    layout_after(&to);
+    store_scan *scan = store_scan_open(a->work.group->store, STORE_ITEMS, NULL, layout_view(&from), layout_view(&to), false);
+    while (code == OK && store_scan_next(scan, &key, &value) && layout_item_read(key, &place)) {
+        if (layout_head_read(value, &head, &body)) {
+            code = add_keys_of(a, place, body);
+        } else if ((code = item__load_place(&a->work, place, &stored)) == OK) {
+            code = add_keys_of(a, place, stored.body);
+            store_give(&stored.pin);
+        }
+        arena_reset(a->work.arena);
+    }
+    err ended = store_scan_close(scan);
+    return code != OK ? code : ended;
+}
+
+/* Counts only after all keys have proved unique, since a failed commit takes back its batch, but not the counts. */
+err item_unique_add(const items *s, commit_group *group, container *c, unsigned from, op *o) {
+    arena scratch = arena_init();
+    const container_tiles *tiles = c->tiles;
+    container_part *part = container_part_of(c->space, s->homes[0]);
+    adding a = {
+        .op = o,
+        .from = from,
+        .work = {.items = s, .home = s->homes[0], .group = group, .container = c, .part = part, .tiles = part->tiles, .arena = &scratch}};
+    err code = OK;
+    for (size_t i = 0; i < 2 * tiles->segments_n && code == OK; i++) {
+        size_t segment = i % tiles->segments_n;
+        bool here = tiles->segment_homes[segment] == s->homes[0];
+        a.counts = i >= tiles->segments_n;
+        code = here ? add_keys_of_segment(&a, tiles->segments[segment])
+                    : op_fail(o, E_BAD_REQUEST, "A unique key cannot be added to a container in several stores.");
+    }
+    arena_free(&scratch);
+    return code;
 }

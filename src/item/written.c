@@ -64,8 +64,7 @@ static bool still_holds(const item_writes *w, const written_claim *c) {
     if (!c->holder->there) {
         return false;
     }
-    item_unique_key(w->container, c->index, &c->holder->key, c->holder->body, &k);
-    return slice_eq(layout_view(&k), c->key);
+    return item_unique_key(w->container, c->index, &c->holder->key, c->holder->body, &k) && slice_eq(layout_view(&k), c->key);
 }
 
 bool item__writes_claims(const item_writes *w, const written_item *e, slice unique_key) {
@@ -79,7 +78,9 @@ bool item__writes_claims(const item_writes *w, const written_item *e, slice uniq
 static void claim(item_writes *w, const written_item *e) {
     for (unsigned i = 0; e->there && i < w->container->unique_keys_n; i++) {
         layout_key k;
-        item_unique_key(w->container, i, &e->key, e->body, &k);
+        if (!item_unique_key(w->container, i, &e->key, e->body, &k)) {
+            continue;
+        }
         written_claim **bucket = &w->claims[bucket_of(layout_view(&k))];
         written_claim *made = arena_new(w->arena, written_claim);
         *made = (written_claim){*bucket, i, arena_copy(w->arena, layout_view(&k)), e};

@@ -282,6 +282,34 @@ static void a_renamed_container_is_the_same_one(void **state) {
     container_give(c);
 }
 
+/* A creation that names the version of an empty container takes its place, in one change. */
+static err create_again(const char *properties, uint64_t replaces) {
+    container_creation c = {.database = harness_name("d"), .settings = harness_bson(&h, properties), .replaces = replaces};
+    err code = harness_change(&h, &c, account_create_container);
+    if (c.container_out) {
+        container_give(c.container_out);
+    }
+    return code;
+}
+
+static void an_empty_container_is_replaced_by_a_new_one(void **state) {
+    (void)state;
+    assert_int_equal(create("{\"id\":\"c\"," KEY "}", "mongo", SLICE_EMPTY), OK);
+    uint64_t version = version_of("c");
+    container *before = harness_found(&h, "d", "c");
+    assert_int_equal(create_again("{\"id\":\"c\"," KEY "}", 0), E_CONFLICT);
+    assert_int_equal(create_again("{\"id\":\"c\"," KEY "}", version + 1), E_PRECONDITION);
+    put("c", "1");
+    assert_int_equal(create_again("{\"id\":\"c\"," KEY "}", version), E_PRECONDITION); /* it has an item */
+    assert_true(has("c", "1"));
+    assert_int_equal(create("{\"id\":\"e\"," KEY "}", "mongo", SLICE_EMPTY), OK);
+    assert_int_equal(create_again("{\"id\":\"e\"," KEY "}", version_of("e")), OK);
+    assert_string_equal(listing(), "c mongo e sql ");
+    put("e", "2");
+    assert_true(has("e", "2"));
+    container_give(before);
+}
+
 static void names_that_are_taken(void **state) {
     (void)state;
     assert_int_equal(create("{\"id\":\"a\"," KEY "}", NULL, SLICE_EMPTY), OK);
@@ -348,6 +376,7 @@ int main(void) {
         ON_BOTH(a_split_keeps_them),
         ON_BOTH(bad_memos_and_names_are_refused),
         ON_BOTH(a_renamed_container_is_the_same_one),
+        ON_BOTH(an_empty_container_is_replaced_by_a_new_one),
         ON_BOTH(names_that_are_taken),
         ON_BOTH(failed_writes_change_nothing),
     };

@@ -579,7 +579,7 @@ static inline size_t check_entries(harness *h, const container *c, item_place pl
         layout_order(&k, c->space->container, &key.epk, place.number);
         assert_true(leads_to(h, &k, place, 4));
     }
-    if (c->ttl != TTL_OFF && !part->ttl_backfill && item__expiry_key(c, part, place, head, &k)) {
+    if (c->ttl != TTL_OFF && !part->ttl_backfill && item__expiry_key(c, part, place, head, body, &k)) {
         assert_true(store_holds(h, &k));
     }
     return n + c->unique_keys_n;

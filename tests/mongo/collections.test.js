@@ -138,7 +138,7 @@ suite("indexes", (t) => {
     await collection.insertOne({ _id: 2, email: "b" });
     await fails(collection.updateOne({ _id: 2 }, { $set: { email: "a" } }), 11000);
     assert.equal((await collection.indexes())[1].unique, true);
-    await fails(collection.createIndex({ other: 1 }, { unique: true }), 67, /empty collection/);
+    await fails(collection.createIndex({ other: 1 }, { unique: true }), 11000); // both documents lack it
   });
 
   t.it("expire documents by _ts", async () => {
@@ -147,6 +147,6 @@ suite("indexes", (t) => {
     await collection.insertOne({ _id: 1 });
     for (let i = 0; i < 60 && (await collection.findOne({ _id: 1 })); i++) await new Promise((done) => setTimeout(done, 100));
     assert.equal(await collection.findOne({ _id: 1 }), null);
-    await fails(collection.createIndex({ when: 1 }, { expireAfterSeconds: 1 }), 67);
+    await fails(collection.createIndex({ when: 1, _ts: 1 }, { expireAfterSeconds: 1 }), 67);
   });
 });

@@ -208,6 +208,15 @@ suite("kinds of indexes", (t) => {
     assert.equal((await planOf(collection, { b: 1 })).stage, "COLLSCAN");
   });
 
+  t.it("compound take one array", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1, b: 1 });
+    await collection.insertOne({ _id: 1, a: [1, 2], b: 1 });
+    await fails(collection.insertOne({ _id: 2, a: [1], b: [2] }), 171);
+    await fails(collection.updateOne({ _id: 1 }, { $set: { b: [3] } }), 171);
+    assert.equal((await collection.find({ a: 2, b: 1 }).toArray()).length, 1);
+  });
+
   t.it("partial and sparse are used where the filter implies them", async () => {
     const collection = t.collection();
     await collection.createIndex({ b: 1 }, { partialFilterExpression: { a: { $gt: 1 } } });
@@ -250,10 +259,94 @@ suite("collations", (t) => {
     await fails(collection.find().collation({ locale: "xx-none" }).toArray(), 2);
   });
 
+  t.it("of an index serve sorts and filters of the same collation", async () => {
+    const collection = t.collection();
+    await collection.insertMany(words.map((word, _id) => ({ _id, word })));
+    await collection.createIndex({ word: 1 }, { collation: german });
+    const sorted = await collection.find().collation(german).sort({ word: 1 }).toArray();
+    assert.deepEqual(sorted.map((d) => d.word), ["9", "10", "A", "a", "ä", "b", "B"]);
+    assert.deepEqual(stages(await planOf(collection, {}, { sort: { word: 1 }, collation: german })), ["FETCH", "IXSCAN"]);
+    assert.deepEqual(stages(await planOf(collection, {}, { sort: { word: 1 } })), ["SORT", "COLLSCAN"]);
+    assert.equal((await planOf(collection, { word: "a" })).stage, "COLLSCAN");
+    assert.equal((await collection.find({ word: "a" }).collation(german).toArray()).length, 2);
+  });
+
   t.it("of a collection are its default", async () => {
     const collection = await t.db.createCollection(`collated${t.way}`, { collation: german });
     await collection.insertMany(words.map((word, _id) => ({ _id, word })));
     assert.equal((await collection.find({ word: "A" }).toArray()).length, 2);
     assert.equal((await collection.find({ word: "A" }).collation({ locale: "simple" }).toArray()).length, 1);
+  });
+});
+
+suite("unique indexes", (t) => {
+  t.it("are built on data, unless two documents are the same", async () => {
+    const collection = t.collection();
+    await collection.insertMany(Array.from({ length: 300 }, (_, i) => ({ _id: i, a: i, b: i % 10 })));
+    await collection.createIndex({ a: 1 }, { unique: true });
+    const error = await fails(collection.insertOne({ a: 7 }), 11000);
+    assert.deepEqual(error.keyPattern, { a: 1 });
+    await fails(collection.createIndex({ b: 1 }, { unique: true }), 11000, /E11000 duplicate key error collection/);
+    assert.deepEqual((await collection.indexes()).map((x) => x.name), ["_id_", "a_1"]);
+    await collection.insertOne({ a: 1000, b: 3 }); // the index that was refused checks nothing
+    await collection.updateOne({ _id: 1 }, { $set: { a: 2000 } });
+    await collection.insertOne({ a: 1 });
+  });
+
+  t.it("may be sparse or partial", async () => {
+    const collection = t.collection();
+    await collection.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3, mail: "a" }]);
+    await collection.createIndex({ mail: 1 }, { unique: true, sparse: true });
+    await collection.insertOne({ _id: 4 });
+    await fails(collection.insertOne({ _id: 5, mail: "a" }), 11000);
+    await collection.createIndex({ n: 1 }, { unique: true, partialFilterExpression: { on: true } });
+    await collection.insertMany([{ n: 1 }, { n: 1 }, { n: 1, on: true }]);
+    await fails(collection.insertOne({ n: 1, on: true }), 11000);
+    await collection.updateOne({ n: 1, on: true }, { $set: { on: false } });
+    await collection.insertOne({ n: 1, on: true });
+    await fails(collection.createIndex({ z: 1 }, { sparse: true, partialFilterExpression: { on: true } }), 67);
+    await fails(collection.createIndex({ z: 1 }, { partialFilterExpression: { on: { $regex: "a" } } }), 67);
+  });
+
+  t.it("and shardCollection lose no insert that was answered", async () => {
+    for (let round = 0; round < 8; round++) {
+      const collection = t.collection();
+      const ns = `${t.db.databaseName}.${collection.collectionName}`;
+      await t.db.createCollection(collection.collectionName);
+      const inserts = Array.from({ length: 6 }, (_, i) => collection.insertOne({ _id: i, p: i }).then(() => i, () => null));
+      const sharded = await t.command({ shardCollection: ns, key: { p: "hashed" } }).then(() => true, (e) => e);
+      const answered = (await Promise.all(inserts)).filter((i) => i !== null);
+      if (sharded !== true) assert.equal(sharded.code, 72, sharded.message);
+      const found = await collection.find().sort({ _id: 1 }).toArray();
+      assert.deepEqual(found.map((d) => d._id), answered, `sharded: ${sharded === true}`);
+    }
+  });
+});
+
+suite("TTL indexes", (t) => {
+  const until = async (check) => {
+    for (let i = 0; i < 100; i++) {
+      if (await check()) return;
+      await new Promise((done) => setTimeout(done, 100));
+    }
+    assert.fail("waited for 10 seconds");
+  };
+
+  t.it("remove documents by any date, and collMod changes when", async () => {
+    const collection = t.collection();
+    const ago = (s) => new Date(Date.now() - s * 1000);
+    await collection.insertMany([{ _id: "old", at: ago(100) }, { _id: "new", at: ago(10) }, { _id: "none" }, { _id: "text", at: "2000" }, { _id: "list", at: [ago(5), ago(90)] }]);
+    await collection.createIndex({ at: 1 }, { expireAfterSeconds: 60 });
+    await until(async () => (await collection.countDocuments()) === 3);
+    await collection.insertOne({ _id: "late", at: ago(1000) });
+    await until(async () => (await collection.countDocuments()) === 3);
+    assert.deepEqual((await collection.find().sort({ _id: 1 }).toArray()).map((d) => d._id), ["new", "none", "text"]);
+    const changed = await t.command({ collMod: collection.collectionName, index: { keyPattern: { at: 1 }, expireAfterSeconds: 5 } });
+    assert.deepEqual([changed.expireAfterSeconds_old, changed.expireAfterSeconds_new], [60, 5]);
+    await until(async () => (await collection.countDocuments()) === 2);
+    assert.equal((await collection.indexes())[1].expireAfterSeconds, 5);
+    await fails(t.command({ collMod: collection.collectionName, index: { name: "z", expireAfterSeconds: 5 } }), 27);
+    await fails(collection.createIndex({ a: 1, b: 1 }, { expireAfterSeconds: 5 }), 67);
+    await fails(collection.createIndex({ a: 1 }, { expireAfterSeconds: -1 }), 67);
   });
 });

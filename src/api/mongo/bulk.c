@@ -76,9 +76,11 @@ static err read_operation(mongo_request *q, const bulk *b, slice each, slice let
                            .update = update ? mongo_member(each, "updateMods") : mql_missing(),
                            .array_filters = part(each, "arrayFilters", BSON_TYPE_ARRAY),
                            .sort = part(each, "sort", BSON_TYPE_DOCUMENT),
+                           .collation = part(each, "collation", BSON_TYPE_DOCUMENT),
                            .variables = let,
                            .upsert = mql_truth(mongo_member(each, "upsert")),
                            .multi = mql_truth(mongo_member(each, "multi"))};
+    TRY(mongo_check_hint(&q->op, mongo_member(each, "hint"), &s->hint));
     bool good = insert ? o->document.n > 0 : s->filter.n > 0;
     good = good && (!update || s->update.type == BSON_TYPE_DOCUMENT || s->update.type == BSON_TYPE_ARRAY);
     return good ? mongo_check_multi(q, s->multi)

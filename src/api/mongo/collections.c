@@ -72,6 +72,10 @@ static err collection_made(mongo_request *q) {
     if (code == E_CONFLICT) {
         return exists(q);
     }
+    if (code == E_PRECONDITION) {
+        return op_fail_as(&q->op, code, CODE_INVALID_OPTIONS,
+                          "Only an empty collection can be sharded: its documents would have to be moved to other partitions.");
+    }
     TRY(code);
     c->made = true;
     return c->then(q);
@@ -92,6 +96,7 @@ static err make_collection(mongo_request *q) {
     create->api = MONGO_API;
     create->memo = mongo_memo_write(q->frame->arena, &c->memo);
     create->throughput = c->throughput;
+    create->replaces = c->replaces;
     mongo_await_change(q, collection_made);
     account_create_container(create);
     return OK;
@@ -121,6 +126,11 @@ static err collection_changed(mongo_request *q) {
         q->container = replace->container_out;
     } else if (replace->container_out) {
         container_give(replace->container_out);
+    }
+    if (code == E_UNIQUE_KEY) {
+        return op_fail_as(&q->op, code, CODE_DUPLICATE_KEY,
+                          "E11000 duplicate key error collection: %.*s.%.*s: two documents have the same values; the index was not built",
+                          slice_shown(q->database), q->database.p, slice_shown(q->container->id), q->container->id.p);
     }
     if (code == E_PRECONDITION) {
         return op_fail_as(&q->op, code, 117, "Another change of the collection came between; repeat the command.");
@@ -317,12 +327,14 @@ err mongo_coll_mod(mongo_request *q) {
     TRY(mongo_need_collection(q));
     TRY(mongo_need_writable(q));
     TRY(mongo_arg_document(q, "validator", &validator));
-    if (!mql_is_missing(mongo_arg(q, "index")) || !mql_is_missing(mongo_arg(q, "viewOn"))) {
-        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS,
-                          "collMod changes validators; drop and create an index to change it.");
+    if (!mql_is_missing(mongo_arg(q, "viewOn"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "A collection cannot become a view.");
     }
     mongo_memo memo = mongo_memo_of(q->container);
     memo.options = modified_options(q, memo.options);
+    if (!mql_is_missing(mongo_arg(q, "index"))) {
+        return mongo_modify_index(q, &memo);
+    }
     mongo_change_collection(q, &memo, mongo_ok);
     return OK;
 }
@@ -337,15 +349,7 @@ static err answer_sharded(mongo_request *q) {
     return OK;
 }
 
-/* An empty collection is replaced by a sharded one: its indexes and options stay. */
-static err replaced(mongo_request *q) {
-    err code = q->change->commit.code;
-    TRY(code == E_OWNER_NOT_FOUND || code == E_NOT_FOUND ? OK : code);
-    container_give(q->container);
-    q->container = NULL;
-    return make_collection(q);
-}
-
+/* An empty collection is replaced by a sharded one: its indexes, options and throughput stay. */
 static err shard_existing(mongo_request *q, mongo_creation *c) {
     mongo_memo before = mongo_memo_of(q->container);
     if (before.shard_key.n) {
@@ -353,18 +357,12 @@ static err shard_existing(mongo_request *q, mongo_creation *c) {
                    ? answer_sharded(q)
                    : op_fail_as(&q->op, E_BAD_REQUEST, 23, "The collection is sharded already, by another key.");
     }
-    if (range_usage_of_all(q->container).items) {
-        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS,
-                          "Only an empty collection can be sharded: its documents would have to be moved to other partitions.");
-    }
     c->memo.indexes = arena_copy(q->frame->arena, before.indexes);
     c->memo.options = before.options.n ? arena_copy(q->frame->arena, before.options) : SLICE_EMPTY;
-    container_deletion *remove = mongo_new_change(q, container_deletion);
-    remove->database.text = q->database;
-    remove->container.text = q->collection;
-    mongo_await_change(q, replaced);
-    account_delete_container(remove);
-    return OK;
+    c->replaces = q->container->version;
+    container_give(q->container);
+    q->container = NULL;
+    return make_collection(q);
 }
 
 err mongo_shard_collection(mongo_request *q) {

@@ -2,7 +2,8 @@
  * keys and time to live follow from them (memo.h). */
 #include "api/mongo/batch.h"
 #include "api/mongo/collections.h"
-#include "item/range_info.h"
+#include "mql/collation.h"
+#include "mql/match_tree.h"
 #include "net/delay.h"
 
 enum { WAIT_STEP_MS = 5, WAIT_MS_MAX = 30000, INDEXES_MAX = 64, SERVICE_COMPOUND_MAX = 8, COMPOUND_MAX = 32 };
@@ -31,40 +32,85 @@ static err check_key_part(mongo_request *q, const doc_element *e) {
     return cannot(q, "Values in the index key pattern must be numbers other than 0, or 'hashed'", e->key);
 }
 
-static err check_unique(mongo_request *q, const mongo_index *x, bool empty) {
+static err check_unique(mongo_request *q, const mongo_index *x) {
     slice shard = mongo_memo_of(q->container).shard_key;
     doc_walk w, s;
     doc_element first, key;
     if (!x->unique) {
         return OK;
     }
-    if (!empty) {
-        return cannot(q, "A unique index can be created on an empty collection only", x->name);
-    }
-    if (x->partial.n || x->sparse) {
-        return cannot(q, "A unique index cannot be partial or sparse", x->name);
-    }
     bool starts = !shard.n || (doc_walk_init(&w, x->key) && doc_walk_next(&w, &first) && doc_walk_init(&s, shard) &&
                                doc_walk_next(&s, &key) && slice_eq(first.key, key.key));
     return starts ? OK : cannot(q, "A unique index must begin with the shard key", x->name);
 }
 
-static err check_options(mongo_request *q, const mongo_index *x) {
-    mql_value collation = mongo_member(x->spec, "collation");
-    if (!mql_is_missing(collation) && !slice_eq(mql_as_text(mql_member(collation, SLICE_LIT("locale"))), SLICE_LIT("simple"))) {
-        return cannot(q, "An index with a collation is not supported", x->name);
+/* What a partial index may ask of its documents. */
+static bool is_partial_filter(const mql_node *n, unsigned depth) {
+    bool good = n->kind == MQL_AND || n->kind == MQL_OR || n->kind == MQL_EQ || n->kind == MQL_LT || n->kind == MQL_LTE ||
+                n->kind == MQL_GT || n->kind == MQL_GTE || n->kind == MQL_IN || n->kind == MQL_EXISTS || n->kind == MQL_TYPE;
+    for (const mql_node *m = n->first; m && good; m = m->next) {
+        good = depth < 4 && is_partial_filter(m, depth + 1);
     }
-    bool single = mql_length(mql_document(x->key)) == 1;
-    if (x->expires && (!single || x->expire_s < 0 || x->expire_s > INT32_MAX)) {
-        return cannot(q, "TTL indexes are single-field indexes, with expireAfterSeconds from 0 to 2147483647", x->name);
+    return good;
+}
+
+static err check_partial(mongo_request *q, const mongo_index *x) {
+    mql_scope scope = mql_scope_of(&q->op, false);
+    const mql_match *match;
+    if (mongo_member(x->spec, "partialFilterExpression").type != BSON_TYPE_DOCUMENT) {
+        return mql_is_missing(mongo_member(x->spec, "partialFilterExpression"))
+                   ? OK
+                   : cannot(q, "partialFilterExpression must be an object", x->name);
     }
-    if (x->expires && mql_is_missing(mongo_member(x->key, "_ts"))) {
-        return cannot(q, "A TTL index must be on _ts, the time of the last change", x->name);
+    if (x->sparse) {
+        return cannot(q, "cannot mix \"partialFilterExpression\" and \"sparse\" options", x->name);
+    }
+    TRY(mql_match_parse(&scope, x->partial, &match));
+    return is_partial_filter(mql_match_root(match), 0) ? OK : cannot(q, "Expression not supported in partial index", x->name);
+}
+
+/* The core removes documents by their age or by dates that they hold, not by both. */
+static err check_other_expiries(mongo_request *q, const mongo_index *x) {
+    bool by_age = !mql_is_missing(mongo_member(x->key, "_ts"));
+    doc_walk w;
+    doc_element e;
+    mongo_index other;
+    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); doc_walk_next(&w, &e);) {
+        bool expires = mongo_index_read(e.value, &other) && other.expires;
+        if (expires && by_age != !mql_is_missing(mongo_member(other.key, "_ts"))) {
+            return cannot(q, "A TTL index on _ts cannot be combined with TTL indexes on other fields", x->name);
+        }
     }
     return OK;
 }
 
-static err check_index(mongo_request *q, const mongo_index *x, bool empty) {
+static err check_expiry(mongo_request *q, const mongo_index *x) {
+    if (!x->expires) {
+        return OK;
+    }
+    if (mql_length(mql_document(x->key)) != 1) {
+        return cannot(q, "TTL indexes are single-field indexes, compound indexes do not support TTL", x->name);
+    }
+    if (!mql_is_missing(mongo_member(x->key, "_id"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 197, "The field 'expireAfterSeconds' is not valid for an _id index specification");
+    }
+    TRY(check_other_expiries(q, x));
+    return x->expire_s >= 0 && x->expire_s <= INT32_MAX
+               ? OK
+               : cannot(q, "TTL index 'expireAfterSeconds' option must be within an acceptable range", x->name);
+}
+
+static err check_options(mongo_request *q, const mongo_index *x) {
+    mql_value collation = mongo_member(x->spec, "collation");
+    const mql_collation *opened;
+    if (collation.type == BSON_TYPE_DOCUMENT) {
+        TRY(mql_collation_shared(&q->op, collation.bytes, &opened));
+    }
+    TRY(check_partial(q, x));
+    return check_expiry(q, x);
+}
+
+static err check_index(mongo_request *q, const mongo_index *x) {
     doc_walk w;
     doc_element e;
     size_t n = 0, max = q->front->surface == MONGO_SERVICE ? SERVICE_COMPOUND_MAX : COMPOUND_MAX;
@@ -75,7 +121,7 @@ static err check_index(mongo_request *q, const mongo_index *x, bool empty) {
         return cannot(q, "An index has at least one field, and not too many", x->name);
     }
     TRY(check_options(q, x));
-    return check_unique(q, x, empty);
+    return check_unique(q, x);
 }
 
 /* ---- merging into the list ---- */
@@ -215,7 +261,7 @@ static err answer_created(mongo_request *q) {
     return OK;
 }
 
-static err read_indexes(mongo_request *q, indexing *c, bool empty, bool *unique_out) {
+static err read_indexes(mongo_request *q, indexing *c) {
     slice given;
     doc_walk w;
     doc_element e;
@@ -229,12 +275,11 @@ static err read_indexes(mongo_request *q, indexing *c, bool empty, bool *unique_
         if (!spec.n || !mongo_index_read(spec, &x)) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "An index has a key and a name.");
         }
-        TRY(check_index(q, &x, empty));
+        TRY(check_index(q, &x));
         TRY(compare(q, &c->memo, &x, &same));
         if (!same) {
             mql_add_next(&c->list, mql_document(spec));
             c->after++;
-            *unique_out = *unique_out || x.unique;
         }
     }
     if (c->after > INDEXES_MAX) {
@@ -243,48 +288,16 @@ static err read_indexes(mongo_request *q, indexing *c, bool empty, bool *unique_
     return OK;
 }
 
-static err remade(mongo_request *q) {
-    return answer_created(q);
-}
-
-static err dropped_for_unique(mongo_request *q) {
-    indexing *c = q->state;
-    TRY(q->change->commit.code);
-    container_give(q->container);
-    q->container = NULL;
-    mongo_creation *creation = arena_new(q->frame->arena, mongo_creation);
-    *creation = (mongo_creation){.collection = q->collection, .memo = c->memo, .then = remade};
-    mongo_create_collection(q, creation);
-    return OK;
-}
-
-/* A container's unique keys cannot change, so an empty collection is dropped and recreated. */
-static err remake(mongo_request *q, indexing *c) {
-    arena *a = q->frame->arena;
-    c->memo.shard_key = c->memo.shard_key.n ? arena_copy(a, c->memo.shard_key) : SLICE_EMPTY;
-    c->memo.options = c->memo.options.n ? arena_copy(a, c->memo.options) : SLICE_EMPTY;
-    container_deletion *remove = mongo_new_change(q, container_deletion);
-    remove->database.text = q->database;
-    remove->container.text = q->collection;
-    mongo_await_change(q, dropped_for_unique);
-    account_delete_container(remove);
-    return OK;
-}
-
 static err create_in(mongo_request *q) {
     indexing *c = begin_change(q);
-    bool unique = false, empty = range_usage_of_all(q->container).items == 0;
     c->made_collection = q->creation && q->creation->made;
-    err code = read_indexes(q, c, empty, &unique);
+    err code = read_indexes(q, c);
     slice list = mongo_built_copy(q->frame->arena, &c->list, &c->out);
     TRY(code);
     if (c->before == c->after) {
         return answer_created(q);
     }
     c->memo.indexes = list;
-    if (unique) {
-        return remake(q, c);
-    }
     mongo_change_collection(q, &c->memo, await_built);
     return OK;
 }
@@ -379,5 +392,101 @@ err mongo_drop_indexes(mongo_request *q) {
         return answer_dropped(q);
     }
     mongo_change_collection(q, &c->memo, answer_dropped);
+    return OK;
+}
+
+/* ---- collMod's index ---- */
+
+typedef struct modification {
+    mql_value seconds, hidden; /* missing: unchanged */
+    mql_value seconds_before, hidden_before;
+    bool found;
+} modification;
+
+static err answer_modified(mongo_request *q) {
+    const modification *m = q->state;
+    mql_builder *b = mongo_answer(q);
+    if (!mql_is_missing(m->seconds)) {
+        mql_add(b, SLICE_LIT("expireAfterSeconds_old"), m->seconds_before);
+        mql_add(b, SLICE_LIT("expireAfterSeconds_new"), m->seconds);
+    }
+    if (!mql_is_missing(m->hidden)) {
+        mongo_add_bool(b, "hidden_old", mql_truth(m->hidden_before));
+        mongo_add_bool(b, "hidden_new", mql_truth(m->hidden));
+    }
+    mongo_end(q);
+    return OK;
+}
+
+static void add_modified(mql_builder *b, slice spec, const modification *m) {
+    doc_walk w;
+    doc_element e;
+    mql_open_next(b, BSON_TYPE_DOCUMENT);
+    for (doc_walk_init(&w, spec); doc_walk_next(&w, &e);) {
+        bool seconds = slice_eq(e.key, SLICE_LIT("expireAfterSeconds")) && !mql_is_missing(m->seconds);
+        bool hidden = slice_eq(e.key, SLICE_LIT("hidden")) && !mql_is_missing(m->hidden);
+        if (!seconds && !hidden) {
+            mql_add_element(b, &e);
+        }
+    }
+    mql_add(b, SLICE_LIT("expireAfterSeconds"), m->seconds);
+    if (mql_truth(m->hidden)) {
+        mongo_add_bool(b, "hidden", true);
+    }
+    mql_close(b);
+}
+
+/* The old version of the collection may be gone when the answer is written. */
+static mql_value kept(arena *a, mql_value v) {
+    return (mql_value){v.type, arena_copy(a, v.bytes)};
+}
+
+static err modify(mongo_request *q, const mongo_index *x, modification *m, mql_builder *b) {
+    m->found = true;
+    m->seconds_before = kept(q->frame->arena, mongo_member(x->spec, "expireAfterSeconds"));
+    m->hidden_before = kept(q->frame->arena, mongo_member(x->spec, "hidden"));
+    if (slice_eq(x->name, SLICE_LIT("_id_"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "can't hide or expire the _id index");
+    }
+    double seconds = mql_is_number(m->seconds) ? mql_as_double(m->seconds) : 0;
+    if (!mql_is_missing(m->seconds) && (!mql_is_number(m->seconds) || seconds < 0 || seconds > INT32_MAX)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS,
+                          "TTL index 'expireAfterSeconds' option must be within an acceptable range");
+    }
+    if (!mql_is_missing(m->seconds) && mql_length(mql_document(x->key)) != 1) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "TTL indexes are single-field indexes");
+    }
+    add_modified(b, x->spec, m);
+    return OK;
+}
+
+err mongo_modify_index(mongo_request *q, mongo_memo *memo) {
+    slice given;
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    err code = OK;
+    TRY(mongo_arg_document(q, "index", &given));
+    modification *m = q->state = arena_new(q->frame->arena, modification);
+    *m = (modification){.seconds = mongo_member(given, "expireAfterSeconds"), .hidden = mongo_member(given, "hidden")};
+    mql_value name = mongo_member(given, "name"), key = mongo_member(given, "keyPattern");
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    for (doc_walk_init(&w, memo->indexes); code == OK && doc_walk_next(&w, &e);) {
+        bool read = mongo_index_read(e.value, &x);
+        bool meant = read && (mql_is_text(name) ? slice_eq(mql_as_text(name), x.name)
+                                                : key.type == BSON_TYPE_DOCUMENT && mql_compare(key, mql_document(x.key)) == 0);
+        if (meant) {
+            code = modify(q, &x, m, &b);
+        } else {
+            mql_add_next(&b, mql_of(&e));
+        }
+    }
+    memo->indexes = mongo_built_copy(q->frame->arena, &b, &out);
+    TRY(code);
+    if (!m->found) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_NOT_FOUND, "cannot find index for collMod");
+    }
+    mongo_change_collection(q, memo, answer_modified);
     return OK;
 }

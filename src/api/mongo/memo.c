@@ -176,6 +176,11 @@ static void include_unique(mql_builder *b, const mongo_index *x) {
         buf_free(&value);
     }
     mql_close(b);
+    if (x->sparse || x->partial.n) {
+        arena scratch = arena_init();
+        mongo_add_document(b, "index", mongo_key_spec(&scratch, x));
+        arena_free(&scratch);
+    }
     mql_close(b);
     buf_free(&text);
 }
@@ -184,6 +189,19 @@ static void add_ttl(mql_builder *b, const mongo_index *x) {
     if (x->expires && mql_length(mql_document(x->key)) == 1 && mongo_member(x->key, "_ts").type != BSON_TYPE_EOD) {
         mongo_add_int(b, "defaultTtl", x->expire_s < 1 ? 1 : x->expire_s > INT32_MAX ? INT32_MAX : (int32_t)x->expire_s);
     }
+}
+
+/* A TTL index on another date than that of the last change. */
+static void add_expiry(mql_builder *b, const mongo_index *x) {
+    arena scratch = arena_init();
+    slice spec = x->expires ? mongo_key_spec(&scratch, x) : SLICE_EMPTY;
+    if (spec.n) {
+        mql_open_next(b, BSON_TYPE_DOCUMENT);
+        mongo_add_document(b, "index", spec);
+        mongo_add_long(b, "seconds", x->expire_s);
+        mql_close(b);
+    }
+    arena_free(&scratch);
 }
 
 static void add_policy(mql_builder *b, const mongo_memo *memo) {
@@ -225,6 +243,9 @@ err mongo_settings_of(op *o, slice name, const mongo_memo *memo, slice *settings
     add_partition_key(o->arena, &b, memo->shard_key);
     add_policy(&b, memo);
     each_index(&b, memo, add_ttl);
+    mongo_open_array(&b, "expiries");
+    each_index(&b, memo, add_expiry);
+    mql_close(&b);
     if (memo->log_minutes) {
         mongo_open_document(&b, "changeFeedPolicy");
         mongo_add_int(&b, "retentionDuration", memo->log_minutes);

@@ -4,14 +4,48 @@
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
+#include "mql/key.h"
 #include "mql/update_description.h"
 
 /* ---- validators ---- */
 
+enum { COMPOUND_MAX = 64 };
+
 struct mongo_validator {
     mongo_scope scope;
-    const mql_match *match;
+    const mql_match *match;                  /* NULL: the collection has no validator */
+    const mql_index *compound[COMPOUND_MAX]; /* indexes of several fields, of which one may be an array */
+    size_t compound_n;
 };
+
+static err read_compound(op *o, const container *c, mongo_validator *v) {
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    for (doc_walk_init(&w, mongo_memo_of(c).indexes); v->compound_n < COMPOUND_MAX && doc_walk_next(&w, &e);) {
+        bool several = mongo_index_read(e.value, &x) && mql_length(mql_document(x.key)) > 1;
+        slice spec = several ? mongo_key_spec(o->arena, &x) : SLICE_EMPTY;
+        TRY(spec.n ? mql_index_parse(o, spec, &v->compound[v->compound_n++]) : OK);
+    }
+    return OK;
+}
+
+static err ignore_key(void *context, slice key) {
+    (void)context, (void)key;
+    return OK;
+}
+
+/* 171 (CannotIndexParallelArrays) */
+static err check_compound(op *o, arena *a, const mongo_validator *v, slice document) {
+    for (size_t i = 0; i < v->compound_n; i++) {
+        op inner;
+        op_init(&inner, a, o->now_s);
+        if (mql_index_keys(v->compound[i], &inner, a, document, ignore_key, NULL) == E_BAD_REQUEST) {
+            return op_fail_as(o, E_BAD_REQUEST, 171, "cannot index parallel arrays");
+        }
+    }
+    return OK;
+}
 
 err mongo_validator_read(op *o, const container *c, const mongo_validator **validator_out) {
     slice options = mongo_memo_of(c).options;
@@ -19,20 +53,20 @@ err mongo_validator_read(op *o, const container *c, const mongo_validator **vali
               level = mongo_member(options, "validationLevel");
     bool warns = mql_is_text(action) && slice_eq(mql_as_text(action), SLICE_LIT("warn"));
     bool off = mql_is_text(level) && slice_eq(mql_as_text(level), SLICE_LIT("off"));
-    *validator_out = NULL;
-    if (filter.type != BSON_TYPE_DOCUMENT || warns || off || filter.bytes.n <= 5) {
-        return OK;
-    }
     mongo_validator *v = arena_new(o->arena, mongo_validator);
-    TRY(mongo_scope_begin(o, false, SLICE_EMPTY, o->now_s * 1000, &v->scope));
-    TRY(mql_match_parse(&v->scope.scope, filter.bytes, &v->match));
-    *validator_out = v;
+    TRY(read_compound(o, c, v));
+    if (filter.type == BSON_TYPE_DOCUMENT && !warns && !off && filter.bytes.n > 5) {
+        TRY(mongo_scope_begin(o, false, SLICE_EMPTY, o->now_s * 1000, &v->scope));
+        TRY(mql_match_parse(&v->scope.scope, filter.bytes, &v->match));
+    }
+    *validator_out = v->match || v->compound_n ? v : NULL;
     return OK;
 }
 
 err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps) {
     bool good = true;
-    if (!v) {
+    TRY(v ? check_compound(o, a, v, document) : OK);
+    if (!v || !v->match) {
         return OK;
     }
     mql_run r = mongo_run_of(o, a, &v->scope, *steps);

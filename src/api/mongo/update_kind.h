@@ -24,7 +24,8 @@ typedef struct mongo_edit_ask {
 
 item_edit mongo_edit_of(arena *a, const mongo_edit_ask *ask);
 
-/* The collection's validator: 121 (DocumentValidationFailure) if the document fails it. Any thread. */
+/* What the collection asks of its documents: its validator, 121 (DocumentValidationFailure), and that compound indexes can hold them, 171
+ * (CannotIndexParallelArrays). Any thread. */
 typedef struct mongo_validator mongo_validator;
 MUST_CHECK err mongo_validator_read(op *o, const container *c, const mongo_validator **validator_out);     /* NULL: none */
 MUST_CHECK err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps); /* counts the steps down */

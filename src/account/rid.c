@@ -186,10 +186,6 @@ uint64_t rid_number(const rid *r) {
     }
 }
 
-uint64_t rid_document_order(const rid *r) {
-    return r->n < CHILD_BYTES ? 0 : get(r, 8, 8);
-}
-
 void rid_write(buf *out, const rid *r) {
     base64_encode_rid(out, rid_view(r));
 }

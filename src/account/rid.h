@@ -59,9 +59,6 @@ rid rid_database_of(const rid *r);  /* empty for offers */
 rid rid_container_of(const rid *r); /* empty unless the rid is a container or lies in one */
 uint64_t rid_number(const rid *r);  /* the number passed to the constructor; 0 if invalid */
 
-/* A document's number as clients compare it: bytes 8 to 15 as they are. */
-uint64_t rid_document_order(const rid *r);
-
 static inline slice rid_view(const rid *r) { /* valid as long as `r` */
     return slice_of(r->bytes, r->n);
 }

@@ -221,18 +221,6 @@ void index_spell_downward(buf *out, size_t from) {
     }
 }
 
-/* Rounding to the nearest double keeps the order of numbers. */
-bool index_spell_number_as(buf *out, index_type type, const doc_element *number) {
-    bool exact;
-    if (type == INDEX_DECIMAL) {
-        spell_ordered(out, INDEX_DECIMAL, number);
-        return true;
-    }
-    double nearest = doc_order_nearest(number, &exact);
-    index_spell_number(out, nearest);
-    return exact && fabs(nearest) < INDEX_NUMBER_EXACT;
-}
-
 /* ---- reading ---- */
 
 /* The text ends at the first zero byte that is not escaped. */

@@ -82,11 +82,6 @@ void index_spell_downward(buf *out, size_t from); /* inverts the bytes from `fro
  * equal values have that prefix, so the entries found are exact. */
 bool index_spell_equal_prefix(buf *out, const doc_element *e);
 
-/* For callers that treat INDEX_NUMBER and INDEX_DECIMAL as one type: spells a number of any of BSON's four types as if it were of `type`.
- * Smaller numbers of that type never have a higher spelling, greater ones never a lower one, equal ones the same. True: only equal numbers
- * have the same. */
-bool index_spell_number_as(buf *out, index_type type, const doc_element *number);
-
 /* A decoded spelling. */
 typedef struct index_value {
     index_type type;

@@ -272,39 +272,6 @@ static void what_is_no_value(void **state) {
     assert_false(index_value_read(SLICE_EMPTY, &v));
 }
 
-/* ---- numbers among those of another type ---- */
-
-static doc_element random_number(bson_t *into) {
-    doc_walk w;
-    doc_element e = {0};
-    bson_init(into);
-    typed_number(&dice, into, "v");
-    assert_true(doc_walk_init(&w, slice_of(bson_get_data(into), into->len)) && doc_walk_next(&w, &e));
-    return e;
-}
-
-/* A bound of any numeric type divides the entries of both numeric types correctly, or includes a few too many. */
-static void numbers_have_a_place_among_both_types(void **state) {
-    (void)state;
-    size_t points = 0;
-    for (int i = 0; i < 200000; i++) {
-        bson_t a, b;
-        doc_element bound = random_number(&a), entry = random_number(&b);
-        buf sought = buf_init(BUF_NO_LIMIT), spelled = buf_init(BUF_NO_LIMIT);
-        bool point = index_spell_number_as(&sought, entry.type == BSON_TYPE_DECIMAL128 ? INDEX_DECIMAL : INDEX_NUMBER, &bound);
-        index_spell_element(&spelled, &entry);
-        int order = sign(doc_order_compare(&bound, &entry)), told = sign(slice_cmp(buf_view(&sought), buf_view(&spelled)));
-        assert_true(point ? told == order : told == 0 || told == order);
-        assert_true(order || !told);
-        points += point && !order;
-        buf_free(&sought);
-        buf_free(&spelled);
-        bson_destroy(&a);
-        bson_destroy(&b);
-    }
-    assert_true(points > 100);
-}
-
 /* ---- bytes on disk ---- */
 
 /* These bytes are stored on disk, so they must never change. */
@@ -379,7 +346,6 @@ int main(void) {
         cmocka_unit_test(what_is_no_value),
         cmocka_unit_test(paths_are_told_apart),
         cmocka_unit_test(json_values_have_the_bytes_they_had),
-        cmocka_unit_test(numbers_have_a_place_among_both_types),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

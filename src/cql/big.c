@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 void cql__mpz_of_bytes(mpz_t number, slice bytes) {
     mpz_import(number, bytes.n, 1, 1, 1, 0, bytes.p);
     if (bytes.n && (bytes.p[0] & 0x80)) {
@@ -53,7 +55,7 @@ bool cql__mpz_of_text(mpz_t number, slice text) {
             return false;
         }
     }
-    digits = strndup(text.p + sign, text.n - sign);
+    digits = mem_text(text.p + sign, text.n - sign);
     mpz_set_str(number, digits, 10);
     free(digits);
     if (text.p[0] == '-') {

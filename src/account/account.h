@@ -190,6 +190,7 @@ typedef struct container_creation {
     slice memo;        /* BSON that the front end stores with it, up to LIMIT_MEMO_BYTES; empty: none */
     uint64_t replaces; /* version of a container with the same name: if it is still that one and has no items, the same change deletes it
                         * and the new one keeps its throughput. E_PRECONDITION: it changed, or has items. 0: E_CONFLICT */
+    bool truncates;    /* the replaced container may have items; they are deleted with it */
     bool any_case;     /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
 
     container *container_out;

@@ -334,14 +334,15 @@ static bool is_empty(const container *c) {
     return items == 0;
 }
 
-static err find_empty(const container_creation *create, const container_node *there) {
+static err check_replaced(const container_creation *create, const container_node *there) {
     if (!create->replaces) {
         return op_fail(create->base.op, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
     }
     if (there->container->version != create->replaces) {
         return E_PRECONDITION;
     }
-    return is_empty(there->container) ? OK : op_fail(create->base.op, E_PRECONDITION, "The container has items.");
+    bool allowed = create->truncates || is_empty(there->container);
+    return allowed ? OK : op_fail(create->base.op, E_PRECONDITION, "The container has items.");
 }
 
 static err check_new(const container_creation *create, database_node *d, const container *c) {
@@ -353,11 +354,11 @@ static err check_new(const container_creation *create, database_node *d, const c
     TRY(create->api.n == 0 ? settings_check_new(o, c) : OK);
     TRY(account__check_encryption_policy(o, d, c));
     const container_node *there = create->any_case ? account__find_any_case(a, d, c->id) : account__find_container(a, d, c->id, false);
-    TRY(there ? find_empty(create, there) : OK);
+    TRY(there ? check_replaced(create, there) : OK);
     if (c->key.n == 0 && shares) {
         return op_fail(o, E_BAD_REQUEST, "A container that shares its database's throughput must have a partition key.");
     }
-    if (shares && count_sharing(a, d) >= SHARED_CONTAINERS_MAX) {
+    if (shares && !there && count_sharing(a, d) >= SHARED_CONTAINERS_MAX) {
         return op_fail(o, E_SHARED_CONTAINERS,
                        "The database already has %d containers sharing its throughput. Give the new one throughput of its own.",
                        SHARED_CONTAINERS_MAX);

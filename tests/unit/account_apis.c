@@ -310,6 +310,38 @@ static void an_empty_container_is_replaced_by_a_new_one(void **state) {
     container_give(before);
 }
 
+/* One change: no moment and no failed write leaves the name without a container. */
+static err truncate_container(const char *name, uint64_t version) {
+    buf text = buf_init(BUF_NO_LIMIT);
+    buf_addf(&text, "{\"id\":\"%s\"," KEY "}", name);
+    container_creation c = {.database = harness_name("d"),
+                            .settings = harness_bson(&h, arena_text(&h.arena, buf_view(&text))),
+                            .replaces = version,
+                            .truncates = true};
+    buf_free(&text);
+    err code = harness_change(&h, &c, account_create_container);
+    if (c.container_out) {
+        container_give(c.container_out);
+    }
+    return code;
+}
+
+static void a_container_with_items_is_truncated(void **state) {
+    (void)state;
+    assert_int_equal(create("{\"id\":\"c\"," KEY "}", NULL, SLICE_EMPTY), OK);
+    put("c", "1");
+    assert_int_equal(truncate_container("c", version_of("c") + 1), E_PRECONDITION);
+    h.plan = (store_fault_plan){.write_in = 1, .code = E_STORE_IO};
+    assert_int_equal(truncate_container("c", version_of("c")), E_STORE_IO);
+    assert_true(has("c", "1"));
+    assert_int_equal(truncate_container("c", version_of("c")), OK);
+    assert_false(has("c", "1"));
+    put("c", "2");
+    harness_restart(&h);
+    assert_string_equal(listing(), "c sql ");
+    assert_true(has("c", "2") && !has("c", "1"));
+}
+
 static void names_that_are_taken(void **state) {
     (void)state;
     assert_int_equal(create("{\"id\":\"a\"," KEY "}", NULL, SLICE_EMPTY), OK);
@@ -377,6 +409,7 @@ int main(void) {
         ON_BOTH(bad_memos_and_names_are_refused),
         ON_BOTH(a_renamed_container_is_the_same_one),
         ON_BOTH(an_empty_container_is_replaced_by_a_new_one),
+        ON_BOTH(a_container_with_items_is_truncated),
         ON_BOTH(names_that_are_taken),
         ON_BOTH(failed_writes_change_nothing),
     };

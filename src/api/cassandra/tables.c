@@ -584,8 +584,7 @@ err cass_drop_table(cass_request *q) {
     return OK;
 }
 
-/* TRUNCATE: the container is deleted and made again with the same definition, as one that never held a row. */
-static err remade(cass_request *q) {
+static err table_truncated(cass_request *q) {
     container_creation *create = (container_creation *)q->change;
     err code = q->change->commit.code;
     if (create->container_out) {
@@ -595,40 +594,23 @@ static err remade(cass_request *q) {
     return cass_answer_void(q);
 }
 
-static err emptied(cass_request *q) {
-    throughput_setting *before = q->state;
-    TRY(q->change->commit.code);
-    container_creation *create = cass_new_change(q, container_creation);
+/* One change puts a container of the same definition, which never held a row, in the place of the old one. E_PRECONDITION: another change
+ * of the table came in between. */
+err cass_truncate(cass_request *q) {
+    bool answered;
     cass_types types;
+    TRY(find_table(q, &q->tree->drop.target, ACCESS_DELETE, false, &answered));
+    container_creation *create = cass_new_change(q, container_creation);
     cass_types_init(&types, q->frame->arena, q->table->table.keyspace, q->table->types.types);
     TRY(cass_settings_of(&q->op, &types.source, q->table->table.name, &q->table->definition, &create->settings));
     TRY(cass_rows_of(&q->op, &types.source, &q->table->definition, &create->rows));
     TRY(cass_definition_write(&q->op, &q->table->definition, &create->memo));
     create->database.text = q->table->table.keyspace;
-    create->throughput = *before;
     create->api = CASS_API;
-    cass_await_change(q, remade);
+    create->replaces = q->container->version;
+    create->truncates = true;
+    cass_await_change(q, table_truncated);
     account_create_container(create);
-    return OK;
-}
-
-err cass_truncate(cass_request *q) {
-    bool answered;
-    database *own;
-    offer found;
-    throughput_setting *before = arena_new(q->frame->arena, throughput_setting);
-    TRY(find_table(q, &q->tree->drop.target, ACCESS_DELETE, false, &answered));
-    TRY(account_database(q->front->core.account, q->table->table.keyspace, false, &own));
-    if (account_offer_of(q->front->core.account, own->number, q->container->space->container, &found)) {
-        *before = found.throughput;
-    }
-    database_give(own);
-    q->state = before;
-    container_deletion *remove = cass_new_change(q, container_deletion);
-    remove->database.text = q->table->table.keyspace;
-    remove->container.text = q->table->table.name;
-    cass_await_change(q, emptied);
-    account_delete_container(remove);
     return OK;
 }
 

@@ -90,32 +90,11 @@ static err merge(op *o, const cass_row *row, const cql_type *type, cass_cell *ce
     return OK;
 }
 
-/* What was read has the live elements in order, and after them the deleted ones in order. */
-static err sort_elements(op *o, const cql_type *type, cass_cell *cell) {
-    cass_row none = {.deleted_us = CASS_NEVER};
-    int64_t deleted_us = cell->deleted_us;
-    uint32_t n = 1;
-    if (type->kind == CQL_LIST || cell->n < 2) {
-        return OK;
-    }
-    while (n < cell->n && cass_element_compare(type, &cell->elements[n - 1], &cell->elements[n]) < 0) {
-        n++;
-    }
-    const cass_element *rest = cell->elements + n;
-    uint32_t rest_n = cell->n - n;
-    cell->n = n;
-    cell->deleted_us = CASS_NEVER;
-    err code = rest_n ? merge(o, &none, type, cell, rest, rest_n) : OK;
-    cell->deleted_us = deleted_us;
-    return code;
-}
-
 static err add_elements(op *o, const cass_row *row, const cql_type *type, cass_cell *cell, cass_stamp stamp, cql_value v, bool before) {
     cass_element *elements;
     uint32_t n;
     TRY(cass_cell_divide(o, type, v, stamp, &elements, &n));
     if (type->kind != CQL_LIST) {
-        TRY(sort_elements(o, type, cell));
         return merge(o, row, type, cell, elements, n);
     }
     TRY(grow(o, cell, n));
@@ -169,7 +148,6 @@ static err remove_keys(op *o, const cass_row *row, const cql_type *type, cass_ce
     for (uint32_t i = 0; i < n; i++) {
         gone[i].dead = true;
     }
-    TRY(sort_elements(o, type, cell));
     return merge(o, row, type, cell, gone, n);
 }
 
@@ -192,7 +170,6 @@ static err set_element(op *o, const cass_row *row, const cql_type *type, cass_ce
         return set_in_list(o, cell, stamp, key, v);
     }
     stamp.ttl = v.null ? 0 : stamp.ttl;
-    TRY(sort_elements(o, type, cell));
     return merge(o, row, type, cell, &(cass_element){.key = key, .value = v, .stamp = stamp, .dead = v.null}, 1);
 }
 

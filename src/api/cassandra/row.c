@@ -1,5 +1,7 @@
 #include "api/cassandra/row.h"
 
+#include <stdlib.h>
+
 /* ---- stamps ---- */
 
 bool cass_stamp_is_live(const cass_stamp *s, int64_t now_s) {
@@ -107,46 +109,80 @@ int cass_element_compare(const cql_type *type, const cass_element *a, const cass
     return type->kind == CQL_UDT ? slice_cmp(a->key.bytes, b->key.bytes) : cql_compare(type->inner[0], a->key, b->key);
 }
 
-/* The elements that the metadata lists: by key, or by place in a list. Deleted ones are added. */
-static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_cell *cell) {
+/* Elements of a list are listed by their places. */
+static void stamp_places(slice list, const cass_stamp *base, cass_cell *cell) {
+    doc_walk w;
+    doc_element e, k;
+    for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
+        if (e.type == BSON_TYPE_DOCUMENT && cass_member(e.value, "k", &k) && k.type == BSON_TYPE_INT32) {
+            uint32_t at = (uint32_t)doc_load_i32(k.value.p);
+            if (at < cell->n) {
+                cell->elements[at].stamp = stamp_of(e.value, base);
+            }
+        }
+    }
+}
+
+static int by_key(const void *a, const void *b, void *type) {
+    return cass_element_compare(type, a, b);
+}
+
+/* All others by their keys, those that are deleted too. They are stored in order; should they not be, they are sorted. */
+static err read_keys(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_element **listed_out, uint32_t *n_out) {
     enum { BINARY_HEAD = 5 };
     doc_walk w;
     doc_element e, k;
-    uint32_t more = 0;
+    uint32_t most = 0, n = 0;
+    bool ordered = true;
     for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
-        more++;
+        most++;
     }
-    if (!arena_fits(o->arena, (cell->n + more) * sizeof(cass_element))) {
+    if (!arena_fits(o->arena, 2 * (size_t)most * sizeof(cass_element))) { /* twice, for what qsort_r takes */
         return budget_error(o->budget);
     }
-    cass_element *elements = arena_array(o->arena, cass_element, cell->n + more + 1);
-    memcpy(elements, cell->elements ? cell->elements : elements, cell->n * sizeof *elements);
-    uint32_t live = cell->n, n = cell->n, near = 0;
+    cass_element *listed = arena_array(o->arena, cass_element, most + 1);
     for (doc_walk_init(&w, list); doc_walk_next(&w, &e);) {
         if (e.type != BSON_TYPE_DOCUMENT || !cass_member(e.value, "k", &k)) {
             continue;
         }
-        cass_stamp stamp = stamp_of(e.value, base);
-        if (type->kind == CQL_LIST) {
-            uint32_t at = k.type == BSON_TYPE_INT32 ? (uint32_t)doc_load_i32(k.value.p) : live;
-            if (at < live) {
-                elements[at].stamp = stamp;
-            }
-            continue;
+        listed[n] = (cass_element){.key = cql_value_of(k.type == BSON_TYPE_BINARY ? slice_skip(k.value, BINARY_HEAD) : SLICE_EMPTY),
+                                   .stamp = stamp_of(e.value, base),
+                                   .dead = long_of(e.value, "x", 0)};
+        ordered = ordered && (n == 0 || cass_element_compare(type, &listed[n - 1], &listed[n]) < 0);
+        n++;
+    }
+    if (!ordered) {
+        qsort_r(listed, n, sizeof *listed, by_key, (void *)(uintptr_t)type);
+    }
+    *listed_out = listed;
+    *n_out = n;
+    return OK;
+}
+
+/* What the metadata lists is merged into the elements of the value, in the order of the keys. */
+static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_cell *cell) {
+    cass_element *listed;
+    uint32_t listed_n, n = 0, i = 0;
+    if (type->kind == CQL_LIST) {
+        stamp_places(list, base, cell);
+        return OK;
+    }
+    TRY(read_keys(o, type, list, base, &listed, &listed_n));
+    if (!arena_fits(o->arena, ((size_t)cell->n + listed_n) * sizeof(cass_element))) {
+        return budget_error(o->budget);
+    }
+    cass_element *elements = arena_array(o->arena, cass_element, cell->n + listed_n + 1);
+    for (uint32_t k = 0; k < listed_n; k++) {
+        while (i < cell->n && cass_element_compare(type, &cell->elements[i], &listed[k]) < 0) {
+            elements[n++] = cell->elements[i++];
         }
-        cass_element wanted = {.key = cql_value_of(k.type == BSON_TYPE_BINARY ? slice_skip(k.value, BINARY_HEAD) : SLICE_EMPTY)};
-        slice key = wanted.key.bytes;
-        if (near < live && cass_element_compare(type, &elements[near], &wanted) > 0) {
-            near = 0; /* live elements are listed in order, and then deleted ones */
+        if (i < cell->n && cass_element_compare(type, &cell->elements[i], &listed[k]) == 0) {
+            listed[k].value = cell->elements[i++].value;
         }
-        while (near < live && cass_element_compare(type, &elements[near], &wanted) < 0) {
-            near++;
-        }
-        bool dead = long_of(e.value, "x", 0);
-        uint32_t i = near < live && cass_element_compare(type, &elements[near], &wanted) == 0 ? near : n++;
-        elements[i].key = cql_value_of(key);
-        elements[i].stamp = stamp;
-        elements[i].dead = dead;
+        elements[n++] = listed[k];
+    }
+    while (i < cell->n) {
+        elements[n++] = cell->elements[i++];
     }
     cell->elements = elements;
     cell->n = n;

@@ -39,6 +39,11 @@ uint64_t random_u64(random_source *r) {
     return sum;
 }
 
+void random_fork(random_source *from, random_source *to) {
+    to->state[0] = random_u64(from);
+    to->state[1] = random_u64(from) | 1; /* not all zeros */
+}
+
 uint64_t random_below(random_source *r, uint64_t bound) {
     return (uint64_t)(((unsigned __int128)random_u64(r) * bound) >> 64);
 }

@@ -11,6 +11,7 @@ typedef struct random_source {
 
 void random_seed(random_source *r, uint64_t seed);
 void random_seed_system(random_source *r);
+void random_fork(random_source *from, random_source *to); /* makes a generator for another thread */
 
 uint64_t random_u64(random_source *r);
 uint64_t random_below(random_source *r, uint64_t bound); /* 0 ≤ x < bound; bound > 0 */

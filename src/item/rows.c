@@ -55,6 +55,13 @@ item_rows_ask item_rows_ask_space(epk min, epk max) {
 
 /* ---- bounds ---- */
 
+enum { PREFIX_BYTES_MAX = 2 * LIMIT_ROW_BYTES }; /* no row key is longer */
+
+static err check_bounds(op *o, const item_rows_ask *ask) {
+    bool fits = ask->from.prefix.n <= PREFIX_BYTES_MAX && ask->to.prefix.n <= PREFIX_BYTES_MAX;
+    return !ask->partition || fits ? OK : op_fail(o, E_BAD_REQUEST, "A bound of the rows is longer than a row key can be.");
+}
+
 static void add_bytes(layout_key *k, slice bytes) {
     assert(bytes.n <= sizeof k->bytes - k->n);
     memcpy(k->bytes + k->n, bytes.p ? bytes.p : "", bytes.n);
@@ -414,6 +421,7 @@ err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask
     if (cursor->ended) {
         return OK;
     }
+    TRY(check_bounds(o, ask));
     ask->partition ? set_partition(p) : set_space(p);
     TRY(resume(p));
     p->tiles = ask->moment ? container_tiles_take(ask->moment->tiles) : container_space_newest(c->space);

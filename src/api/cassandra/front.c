@@ -32,7 +32,9 @@ cass_request *cass_request_new(frames_request *frame, const cass_envelope *envel
     q->keyspace = arena_copy(frame->arena, slice_str(q->conn->keyspace)); /* a later USE must not change it */
     op_init(&q->op, frame->arena, q->now_us / 1000000);
     q->op.arrived_us = q->started_us;
-    q->run = (cql_run){.now_us = q->now_us, .random = net_loop_random(loop)};
+    random_source *random = arena_new(frame->arena, random_source); /* its own: workers evaluate uuid() while the loop does */
+    random_fork(net_loop_random(loop), random);
+    q->run = (cql_run){.now_us = q->now_us, .random = random};
     return q;
 }
 
@@ -117,7 +119,8 @@ static err decode(cass_request *q) {
     }
     TRY(code);
     bool text = q->envelope.opcode == CASS_QUERY || q->envelope.opcode == CASS_PREPARE;
-    return text ? cql_parse(&q->op, q->query.text, &q->tree) : OK;
+    bool known = q->conn->reach.proof != ACCESS_NOBODY; /* others are refused before their text counts */
+    return text && known ? cql_parse(&q->op, q->query.text, &q->tree) : OK;
 }
 
 static void go_on(cass_request *q, err code) {
@@ -210,9 +213,12 @@ static void refuse_segment(frames_request *frame, op *o) {
 static void collect(frames_request *frame, op *o, slice part) {
     cass_conn *c = frames_state(frame->conn);
     uint64_t n = 0;
-    buf_add_slice(&c->partial, part);
+    bool untrusted = c->reach.proof == ACCESS_NOBODY && c->partial.n + part.n > UNTRUSTED_FRAME_BYTES;
+    if (!untrusted) {
+        buf_add_slice(&c->partial, part);
+    }
     bool headed = buf_ok(&c->partial) && c->partial.n >= CASS_ENVELOPE_HEAD;
-    if (!buf_ok(&c->partial) || (headed && !cass_envelope_length((const uint8_t *)c->partial.p, &n))) {
+    if (untrusted || !buf_ok(&c->partial) || (headed && !cass_envelope_length((const uint8_t *)c->partial.p, &n))) {
         op_fail(o, E_BAD_REQUEST, "The message is too large.");
         refuse_segment(frame, o);
         return;

@@ -272,6 +272,9 @@ static err create_type(cass_request *q, const database *d) {
                                 : cass_invalid(q, "A user type of name %.*s.%.*s already exists", slice_shown(keyspace), keyspace.p,
                                                slice_shown(s->type.name), s->type.name.p);
     }
+    if (s->fields_n > CASS_COLUMNS_MAX) {
+        return cass_invalid(q, "A type may have %d fields at most.", CASS_COLUMNS_MAX);
+    }
     cass_types_init(&types, q->frame->arena, keyspace, k.types);
     err code = OK;
     for (uint32_t i = 0; code == OK && i < s->fields_n; i++) {

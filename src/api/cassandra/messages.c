@@ -15,6 +15,8 @@ int64_t cass_write_time(cass_front *front, int64_t now_us) {
 
 /* ---- values ---- */
 
+enum { NAMED_VALUES_WORK_MAX = 1000000 }; /* markers times values: each is compared with each, on the loop */
+
 /* Values by name go to the markers of that name; by position, there must be as many as markers. */
 static err bind_values(cass_request *q, const cql_statement *tree, const cql_receiver *markers) {
     const cass_params *p = &q->query.params;
@@ -26,6 +28,9 @@ static err bind_values(cass_request *q, const cql_statement *tree, const cql_rec
     q->run.values_n = n;
     if (!p->names) {
         return OK;
+    }
+    if ((uint64_t)n * p->values_n > NAMED_VALUES_WORK_MAX) {
+        return cass_invalid(q, "Too many values with names; bind them by position.");
     }
     cql_value *values = arena_array(q->frame->arena, cql_value, n ? n : 1);
     for (uint32_t i = 0; i < n; i++) {

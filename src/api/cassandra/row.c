@@ -653,7 +653,10 @@ err cass_row_prefix(op *o, const cass_table *t, const container *c, const cql_va
             row_add(&out, &c->row, i, &e);
         }
     }
-    *prefix_out = arena_copy(o->arena, buf_view(&out));
+    if (code == OK && out.n > LIMIT_ROW_BYTES) {
+        code = op_fail(o, E_BAD_REQUEST, "Key length of %zu is longer than maximum of %d", out.n, LIMIT_ROW_BYTES);
+    }
+    *prefix_out = code == OK ? arena_copy(o->arena, buf_view(&out)) : SLICE_EMPTY;
     buf_free(&out);
     return code;
 }

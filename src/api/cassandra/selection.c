@@ -79,6 +79,19 @@ static err make_stamp(maker *m, const cql_term *term, cass_expression *e) {
     return OK;
 }
 
+static err untyped(maker *m) {
+    return op_fail(m->o, E_BAD_REQUEST, "Cannot infer the type of a selected term; add a type hint: (int) ?");
+}
+
+/* Markers and nulls take their type from their place; not every place has one. */
+static err check_typed(maker *m, const cass_expression *e) {
+    bool typed = true;
+    for (uint32_t i = 0; i < e->n; i++) {
+        typed = typed && e->items[i]->type;
+    }
+    return typed ? OK : untyped(m);
+}
+
 static err make_aggregate(maker *m, const cql_term *term, cass_expression *e) {
     cql_aggregate state;
     cass_expression *item = NULL;
@@ -94,6 +107,7 @@ static err make_aggregate(maker *m, const cql_term *term, cass_expression *e) {
         err code = make(m, term->items[0], NULL, &item);
         m->in_aggregate = false;
         TRY(code);
+        TRY(item->type ? OK : untyped(m));
     }
     e->kind = IS_AGGREGATE;
     e->name = term->name;
@@ -160,7 +174,7 @@ static err make_call(maker *m, const cql_term *term, const cql_type *wanted, cas
         TRY(receive(m, e->items[i], cql_function_parameter(e->function, e->types, e->n, i)));
         e->types[i] = e->items[i]->type;
     }
-    return OK;
+    return check_typed(m, e);
 }
 
 static err make_field(maker *m, const cql_term *term, cass_expression *e) {
@@ -189,6 +203,7 @@ static err make_element(maker *m, const cql_term *term, cass_expression *e) {
         return op_fail(m->o, E_BAD_REQUEST, "Element selection is only allowed on sets and maps");
     }
     TRY(receive(m, e->items[1], type->inner[0]));
+    TRY(check_typed(m, e));
     e->kind = IS_ELEMENT;
     e->type = type->inner[type->kind == CQL_MAP ? 1 : 0];
     return OK;
@@ -202,6 +217,7 @@ static err make_arithmetic(maker *m, const cql_term *term, cass_expression *e) {
         TRY(receive(m, e->items[i], e->types[e->n - 1 - i]));
         e->types[i] = e->items[i]->type;
     }
+    TRY(check_typed(m, e));
     if (e->kind == IS_NEGATE) {
         e->type = e->types[0];
         return OK;
@@ -233,6 +249,7 @@ static err make(maker *m, const cql_term *term, const cql_type *wanted, cass_exp
         return make_call(m, term, wanted, e);
     case CQL_TERM_CAST:
         TRY(make_items(m, term, e));
+        TRY(check_typed(m, e));
         e->kind = IS_CAST;
         return cql_type_resolve(m->o, m->types, term->type, &e->type);
     case CQL_TERM_FIELD:

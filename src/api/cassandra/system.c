@@ -169,10 +169,19 @@ static bool visit_container(void *context, const container *c) {
     return true;
 }
 
+typedef struct name_list {
+    arena *arena;
+    slice *names;
+    size_t n, room;
+} name_list;
+
+/* Copies the name: a database may be dropped right after the visit, and more may be made between two visits. */
 static bool visit_database(void *context, const database *d) {
-    slice **names = context;
-    *(*names)++ = slice_str(d->id);
-    return true;
+    name_list *l = context;
+    if (l->n < l->room) {
+        l->names[l->n++] = arena_copy(l->arena, slice_str(d->id));
+    }
+    return l->n < l->room;
 }
 
 static bool count_database(void *context, const database *d) {
@@ -185,14 +194,10 @@ static bool count_database(void *context, const database *d) {
 static slice *keyspaces(maker *m, size_t *n_out) {
     size_t room = 16;
     account_each_database(m->q->front->core.account, 0, count_database, &room);
-    slice *names = arena_array(memory(m), slice, room), *at = names;
-    size_t n = 0;
-    account_each_database(m->q->front->core.account, 0, visit_database, &at);
-    for (slice *each_name = names; each_name < at; each_name++) {
-        names[n++] = arena_copy(memory(m), *each_name);
-    }
-    *n_out = n;
-    return names;
+    name_list l = {.arena = memory(m), .names = arena_array(memory(m), slice, room), .room = room};
+    account_each_database(m->q->front->core.account, 0, visit_database, &l);
+    *n_out = l.n;
+    return l.names;
 }
 
 static void each_table(maker *m, table_visit visit) {

@@ -40,6 +40,19 @@ static void append_option(bson_t *options, const cql_property *p) {
     }
 }
 
+static bool is_text(const cql_term *term) {
+    return term->text.p && !memchr(term->text.p, 0, term->text.n);
+}
+
+/* Options are texts, numbers, truths and maps of these. */
+static bool is_option(const cql_term *value) {
+    bool good = value->kind == CQL_TERM_MAP || is_text(value);
+    for (uint32_t i = 0; value->kind == CQL_TERM_MAP && i < value->n; i++) {
+        good = good && is_text(value->items[i]);
+    }
+    return good;
+}
+
 static bool is_known(slice name) {
     static const char *const names[] = {"bloom_filter_fp_chance",
                                         "caching",
@@ -90,6 +103,8 @@ static err merge_options(cass_request *q, slice before, const cql_properties *pr
         slice name = properties->items[i].name;
         if (!is_known(name)) {
             code = op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_SYNTAX, "Unknown property '%.*s'", slice_shown(name), name.p);
+        } else if (!is_option(properties->items[i].value)) {
+            code = op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_SYNTAX, "Invalid value for property '%.*s'", slice_shown(name), name.p);
         } else if (!slice_eq(name, SLICE_LIT("id"))) {
             append_option(&options, &properties->items[i]);
         }
@@ -152,7 +167,14 @@ static err check_column(cass_request *q, const cass_types *types, const cql_colu
     return OK;
 }
 
+static err too_many_columns(cass_request *q) {
+    return cass_invalid(q, "A table may have %d columns at most.", CASS_COLUMNS_MAX);
+}
+
 static err check_keys(cass_request *q, const cql_create_table *s) {
+    if (s->columns_n > CASS_COLUMNS_MAX) {
+        return too_many_columns(q);
+    }
     if (s->primary_keys != 1) {
         return cass_invalid(q, s->primary_keys ? "Multiple PRIMARY KEYs specified (exactly one required)"
                                                : "No PRIMARY KEY specified (exactly one required)");
@@ -163,7 +185,10 @@ static err check_keys(cass_request *q, const cql_create_table *s) {
     }
     for (uint32_t i = 0; i < s->partition_n + s->clustering_n; i++) {
         slice name = i < s->partition_n ? s->partition[i] : s->clustering[i - s->partition_n];
-        bool known = false, twice = i >= s->partition_n && position_in(s->partition, s->partition_n, name) >= 0;
+        bool known = false, twice = false;
+        for (uint32_t k = 0; k < i; k++) {
+            twice = twice || slice_eq(k < s->partition_n ? s->partition[k] : s->clustering[k - s->partition_n], name);
+        }
         for (uint32_t k = 0; k < s->columns_n; k++) {
             known = known || slice_eq(s->columns[k].name, name);
         }
@@ -434,8 +459,7 @@ static err add_columns(cass_request *q, cass_definition *d) {
     }
     uint32_t keys = q->table->table.partition_n + q->table->table.clustering_n;
     qsort(d->columns + keys, d->columns_n - keys, sizeof *d->columns, compare_columns);
-    return d->columns_n <= CASS_COLUMNS_MAX ? check_counters(q, d)
-                                            : cass_invalid(q, "A table may have %d columns at most.", CASS_COLUMNS_MAX);
+    return d->columns_n <= CASS_COLUMNS_MAX ? check_counters(q, d) : too_many_columns(q);
 }
 
 static err drop_columns(cass_request *q, cass_definition *d) {

@@ -230,8 +230,8 @@ typedef struct container {
     index_policy index;
     const unique_key *unique_keys;
     size_t unique_keys_n;
-    uint64_t range_bytes;     /* storage limit of its ranges, if below the account's; 0: none of its own */
-    slice ttl_member;         /* the member of an item that has its own ttl; empty: "ttl" */
+    uint64_t range_bytes; /* storage limit of its ranges, if below the account's; 0: none of its own */
+    slice ttl_member;     /* the member of an item that has its own ttl; empty: "ttl" */
     const date_expiry *expiries;
     size_t expiries_n;        /* if there are any, ttl is below TTL_NEVER, and an item's own `ttl` means nothing */
     int32_t ttl;              /* TTL_OFF, TTL_NEVER (only items with their own ttl expire), or seconds */

@@ -166,6 +166,52 @@ suite("rows", (t) => {
     assert.equal((await t.run(insert)).wasApplied(), true);
   });
 
+  t.it("are written together with static columns if the row's condition holds, or not at all", async () => {
+    const table = await t.table("(p int, c int, s text static, v int, PRIMARY KEY (p, c))");
+    const applied = async (cql) => (await t.run(cql)).wasApplied();
+    const all = () => t.rows(`SELECT c, s, v FROM ${table} WHERE p = 1`);
+    await t.run(`INSERT INTO ${table} (p, s) VALUES (1, 'old')`);
+    assert.equal(await applied(`INSERT INTO ${table} (p, c, s, v) VALUES (1, 2, 'x', 3) IF NOT EXISTS`), true, "only the static columns were there");
+    assert.deepEqual(await all(), [{ c: 2, s: "x", v: 3 }]);
+    const again = await t.run(`INSERT INTO ${table} (p, c, s, v) VALUES (1, 2, 'y', 4) IF NOT EXISTS`);
+    assert.deepEqual([again.wasApplied(), again.first().c, again.first().v], [false, 2, 3]);
+    assert.deepEqual(await all(), [{ c: 2, s: "x", v: 3 }]);
+    await t.run(`DELETE s FROM ${table} WHERE p = 1`);
+    assert.equal(await applied(`UPDATE ${table} SET s = 'z', v = 5 WHERE p = 1 AND c = 2 IF EXISTS`), true, "only the row was there");
+    assert.equal(await applied(`UPDATE ${table} SET s = 'no', v = 6 WHERE p = 1 AND c = 9 IF EXISTS`), false);
+    assert.deepEqual(await all(), [{ c: 2, s: "z", v: 5 }]);
+    assert.equal(await applied(`INSERT INTO ${table} (p, s) VALUES (1, 'no') IF NOT EXISTS`), false);
+    assert.equal(await applied(`UPDATE ${table} SET s = 'w' WHERE p = 1 IF s = 'z'`), true);
+    await fails(t.run(`DELETE FROM ${table} WHERE p = 1 AND c = 2 IF s = null`), codes.invalid, /combination of Static and Regular/);
+    assert.deepEqual(await all(), [{ c: 2, s: "w", v: 5 }]);
+    const unset = await t.run(`UPDATE ${table} SET s = ? WHERE p = 1 IF s = 'z'`, [cassandra.types.unset]);
+    assert.deepEqual([unset.wasApplied(), unset.first().s], [false, "w"]);
+  });
+
+  t.it("show the row of the condition that a batch does not meet", async () => {
+    const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
+    await t.run(`INSERT INTO ${table} (p, c, v) VALUES (1, 1, 10)`);
+    await t.run(`INSERT INTO ${table} (p, c, v) VALUES (1, 2, 20)`);
+    const refused = await t.run(`BEGIN BATCH UPDATE ${table} SET v = 9 WHERE p = 1 AND c = 1; UPDATE ${table} SET v = 9 WHERE p = 1 AND c = 2 IF v = 7; APPLY BATCH`);
+    assert.deepEqual([refused.wasApplied(), refused.first().v], [false, 20]);
+    assert.deepEqual((await t.rows(`SELECT v FROM ${table} WHERE p = 1`)).map((row) => row.v), [10, 20]);
+  });
+
+  t.it("keep to timestamps that can be compared", async () => {
+    const table = await t.table("(id int PRIMARY KEY, v int, l list<int>)");
+    const { Long } = cassandra.types;
+    const write = (id, timestamp) => t.run(`INSERT INTO ${table} (id, v, l) VALUES (?, 5, [1])`, [id], { prepare: true, timestamp });
+    await fails(write(1, Long.MIN_VALUE), codes.protocolError, /Out of bound timestamp/);
+    await fails(t.run(`BEGIN BATCH USING TIMESTAMP -9223372036854775808 INSERT INTO ${table} (id, l) VALUES (1, [1]); APPLY BATCH`), codes.protocolError, /Out of bound timestamp/);
+    await fails(t.client.batch([`INSERT INTO ${table} (id, l) VALUES (1, [1])`], { timestamp: Long.MIN_VALUE }), codes.protocolError, /Out of bound timestamp/);
+    await write(1, Long.MIN_VALUE.add(1));
+    await write(2, Long.MAX_VALUE);
+    assert.equal((await t.rows(`SELECT * FROM ${table}`)).length, 2);
+    await fails(t.run(`UPDATE ${table} SET v = 1 WHERE id = 2 IF v = 5`), codes.invalid, /greatest timestamp/);
+    assert.equal((await t.run(`UPDATE ${table} SET v = 1 WHERE id = 1 IF v = 5`)).wasApplied(), true);
+    assert.deepEqual((await t.rows(`SELECT id, v FROM ${table}`)).sort((a, b) => a.id - b.id), [{ id: 1, v: 1 }, { id: 2, v: 5 }]);
+  });
+
   t.it("are written if conditions on parts of columns hold; parts that a column does not have are refused", async () => {
     const table = await t.table("(id int PRIMARY KEY, l list<int>, s set<int>, m map<text, int>, p tuple<int, int>, a int)");
     await t.run(`INSERT INTO ${table} (id, l, m, a) VALUES (1, [1, 2], {'k': 3}, 4)`);

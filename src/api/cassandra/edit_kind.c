@@ -226,11 +226,22 @@ static int64_t newest_us(const cass_table *t, const cass_row *row) {
     for (uint32_t i = 0; i < t->table.n; i++) {
         const cass_cell *c = &row->cells[i];
         us = c->there && c->stamp.us > us ? c->stamp.us : us;
+        us = c->there && c->deleted_us > us ? c->deleted_us : us;
         for (uint32_t k = 0; k < c->n; k++) {
             us = c->elements[k].stamp.us > us ? c->elements[k].stamp.us : us;
         }
     }
     return us;
+}
+
+/* When the change happens. */
+static err time_of(op *o, const cass_mutation *m, const cass_row *row, int64_t *us_out) {
+    int64_t newest = m->prevails ? newest_us(m->table, row) : CASS_NEVER;
+    if (m->prevails && newest == INT64_MAX) {
+        return op_fail(o, E_BAD_REQUEST, "The row was written with the greatest timestamp: no conditional write can be later.");
+    }
+    *us_out = m->prevails && newest >= m->us ? newest + 1 : m->us;
+    return OK;
 }
 
 static err delete_row(op *o, const cass_mutation *m, cass_row *row, int64_t us) {
@@ -301,7 +312,8 @@ static const char applied_reply[] = "\x0F\0\0\0\x08"
 static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edit_result *result) {
     const cass_mutation *m = in->ready;
     cass_row row;
-    bool holds, conditional = cass_mutation_is_conditional(m);
+    bool holds;
+    int64_t us;
     if (!item_edit_pay(b, 20 + 8 * item_edit_steps(in->body.n + in->argument.n))) {
         return item_edit_too_long(o);
     }
@@ -314,12 +326,12 @@ static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edi
     result->answer = ITEM_EDIT_LEAVE;
     TRY(cass_conditions_hold(o, m, &row, in->there && cass_row_is_live(m->table, &row, m->now_s), &holds));
     if (!holds) {
-        return m->in_batch ? E_PRECONDITION : OK;
+        return m->undoes ? E_PRECONDITION : OK;
     }
-    int64_t newest = conditional ? newest_us(m->table, &row) : CASS_NEVER;
+    TRY(time_of(o, m, &row, &us));
     set_keys(m, &row);
-    TRY(change(o, m, &row, newest >= m->us ? newest + 1 : m->us));
-    result->reply = conditional ? slice_of(applied_reply, sizeof applied_reply) : SLICE_EMPTY;
+    TRY(change(o, m, &row, us));
+    result->reply = cass_mutation_is_conditional(m) ? slice_of(applied_reply, sizeof applied_reply) : SLICE_EMPTY;
     TRY(cass_row_write(o, m->table, &row, m->now_s, &result->body));
     if (!result->body.n) {
         result->answer = in->there ? ITEM_EDIT_DELETE : ITEM_EDIT_LEAVE;

@@ -33,7 +33,8 @@ typedef struct cass_mutation {
     const cql_relation *ifs;
     uint32_t ifs_n;
     cql_run run;
-    bool in_batch; /* an unmet condition is E_PRECONDITION, which undoes the whole batch; otherwise the row is left as it is */
+    bool prevails; /* its statement has conditions, here or on another row: it is later than all that is there */
+    bool undoes;   /* an unmet condition is E_PRECONDITION, which undoes the whole commit; otherwise the row is left as it is */
 } cass_mutation;
 
 static inline bool cass_mutation_is_conditional(const cass_mutation *m) {

@@ -368,6 +368,7 @@ static err analyse_delete(analysis *a) {
     bool static_only = a->s->writes_static && !a->s->writes_regular;
     TRY(restrict_where(a, delete->where, delete->where_n, CQL_FOR_DELETE, false, false, static_only));
     TRY(check_where_of_write(a, delete->deletions_n && !static_only));
+    a->s->writes_regular = a->s->writes_regular || !delete->deletions_n;
     return check_conditions(a, &delete->ifs);
 }
 

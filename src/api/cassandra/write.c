@@ -97,14 +97,13 @@ static const cass_selection *unapplied_selection(cass_request *q, const cass_sta
     return some;
 }
 
-static err answer_applied(writing *w, bool applied, const item_op *op) {
+/* `unmet` is the row whose conditions are not met, as it is. */
+static err answer_applied(writing *w, bool applied, const cass_mutation *m, slice unmet) {
     cass_request *q = w->q;
-    const cass_mutation *m = &w->rows.list[0].mutation;
     cass_row row;
-    bool found = !applied && op && op->result.n;
     bool live = false;
-    if (found) {
-        TRY(cass_row_read(&q->op, m->table, op->result, m->now_s, NULL, false, &row));
+    if (unmet.n) {
+        TRY(cass_row_read(&q->op, m->table, unmet, m->now_s, NULL, false, &row));
         live = cass_row_is_live(m->table, &row, m->now_s);
     }
     const cass_selection *s = applied ? applied_selection(q, w->conditional, false) : unapplied_selection(q, w->conditional, m, live);
@@ -147,21 +146,31 @@ static err error_of(writing *w, const call_commit *c) {
     return OK;
 }
 
+static bool is_unmet(const cass_mutation *m, const item_op *op) {
+    return op->code == E_PRECONDITION || (op->code == OK && cass_mutation_is_conditional(m) && !op->reply.n);
+}
+
+static err answer_conditional(writing *w, const call_commit *commit, bool met) {
+    uint32_t i = 0;
+    while (i < w->rows.n && !is_unmet(&w->rows.list[i].mutation, &commit->ops[i])) {
+        i++;
+    }
+    if (i == w->rows.n) {
+        return answer_applied(w, met, &w->rows.list[0].mutation, SLICE_EMPTY);
+    }
+    const item_op *op = &commit->ops[i];
+    return answer_applied(w, false, &w->rows.list[i].mutation, op->before_there ? op->before_body : SLICE_EMPTY);
+}
+
 static void committed(call *c) {
     writing *w = of(c);
     cass_request *q = w->q;
     const call_commit *commit = &q->call.commit;
     err code = c->code != OK ? c->code : error_of(w, commit);
     if (w->conditional && (code == E_PRECONDITION || code == OK)) {
-        const item_op *first = &commit->ops[0];
-        bool applied = code == OK;
-        for (size_t i = 0; applied && i < commit->n; i++) {
-            const cass_mutation *m = &w->rows.list[i].mutation;
-            applied = !cass_mutation_is_conditional(m) || commit->ops[i].reply.n;
-        }
         q->op.detail_n = 0;
         q->op.protocol_code = 0;
-        code = answer_applied(w, applied, first);
+        code = answer_conditional(w, commit, code == OK);
         if (code != OK) {
             call_commit_give(&q->call.commit);
             fail(w, code);
@@ -379,8 +388,15 @@ static writing *begin(cass_request *q) {
     return w;
 }
 
-static int64_t time_of(cass_request *q, const cass_params *p) {
-    return p->timed ? p->timestamp_us : cass_write_time(q->front, q->now_us);
+static err check_time(cass_request *q, int64_t us) {
+    return us != INT64_MIN ? OK
+                           : op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_PROTOCOL,
+                                        "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]");
+}
+
+static err time_of(cass_request *q, const cass_params *p, int64_t *us_out) {
+    *us_out = p->timed ? p->timestamp_us : cass_write_time(q->front, q->now_us);
+    return check_time(q, *us_out);
 }
 
 static int64_t seconds_of(const cass_request *q, const cass_params *p) {
@@ -389,13 +405,10 @@ static int64_t seconds_of(const cass_request *q, const cass_params *p) {
 
 err cass_write(cass_request *q) {
     writing *w = begin(q);
-    cass_write_input in = {.statement = q->statement,
-                           .container = q->container,
-                           .run = &q->run,
-                           .us = time_of(q, &q->query.params),
-                           .now_s = seconds_of(q, &q->query.params)};
+    cass_write_input in = {.statement = q->statement, .container = q->container, .run = &q->run, .now_s = seconds_of(q, &q->query.params)};
+    TRY(time_of(q, &q->query.params, &in.us));
     TRY(cass_targets_add(&q->op, &in, &w->targets));
-    if (w->targets.n && cass_mutation_is_conditional(&w->targets.list[0].mutation)) {
+    if (w->targets.n && w->targets.list[0].mutation.prevails) {
         w->conditional = q->statement;
     }
     next(w);
@@ -435,6 +448,7 @@ static err read_batch_time(cass_request *q, const cql_using *usings, int64_t *us
         if (!cql_as_bigint(v, us)) {
             return cass_invalid(q, "Invalid null value of timestamp");
         }
+        return check_time(q, *us);
     }
     return OK;
 }
@@ -464,7 +478,8 @@ err cass_write_batch(cass_request *q, cql_batch_kind kind, const cass_batch_item
     const cass_params *p = usings ? &q->query.params : &q->batch.params;
     writing *w = begin(q);
     cql_run *runs = arena_array(q->frame->arena, cql_run, n ? n : 1);
-    cass_write_input in = {.us = time_of(q, p), .now_s = seconds_of(q, p), .in_batch = true};
+    cass_write_input in = {.now_s = seconds_of(q, p), .in_batch = true};
+    TRY(time_of(q, p, &in.us));
     TRY(check_batch(q, kind, items, n));
     TRY(read_batch_time(q, usings, &in.us, &in.us_is_given));
     w->batch = true;
@@ -477,7 +492,7 @@ err cass_write_batch(cass_request *q, cql_batch_kind kind, const cass_batch_item
         in.container = container_of(q, items[i].statement->table);
         in.run = &runs[i];
         TRY(cass_targets_add(&q->op, &in, &w->targets));
-        if (!w->conditional && w->targets.n > before && cass_mutation_is_conditional(&w->targets.list[before].mutation)) {
+        if (!w->conditional && w->targets.n > before && w->targets.list[before].mutation.prevails) {
             w->conditional = items[i].statement;
         }
     }

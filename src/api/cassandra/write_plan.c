@@ -202,7 +202,13 @@ static bool is_static(const planner *p, const cass_assign *a) {
     return p->t->table.columns[a->column].kind == CQL_COLUMN_STATIC;
 }
 
-/* Static columns are in an item of their own. */
+static void drop_conditions(cass_mutation *m) {
+    m->if_exists = m->if_not_exists = false;
+    m->ifs_n = 0;
+}
+
+/* Static columns are in an item of their own. The conditions are about the row if there is one, and about the static columns otherwise;
+ * if they are not met, neither is written. */
 static err add_divided(planner *p, const cql_value *partition, const cql_value *clustering, bool row) {
     cass_assign *statics = arena_array(p->o->arena, cass_assign, p->base.assigns_n + 1),
                 *regular = arena_array(p->o->arena, cass_assign, p->base.assigns_n + 1);
@@ -215,16 +221,22 @@ static err add_divided(planner *p, const cql_value *partition, const cql_value *
         }
     }
     cass_target target = {.mutation = p->base};
+    bool conditional = cass_mutation_is_conditional(&p->base);
+    row = row || regular_n;
     target.mutation.partition = partition;
-    if (statics_n) {
+    if (statics_n || (conditional && !row)) {
+        if (row) {
+            drop_conditions(&target.mutation);
+        }
         target.mutation.clustering = NULL;
         target.mutation.assigns = statics;
         target.mutation.assigns_n = statics_n;
         target.mutation.inserts = false;
         TRY(add_target(p, target));
     }
-    if (row || regular_n) {
+    if (row) {
         target.mutation = p->base;
+        target.mutation.undoes = p->base.undoes || statics_n;
         target.mutation.partition = partition;
         target.mutation.clustering = clustering;
         target.mutation.assigns = regular;
@@ -239,6 +251,7 @@ static void set_conditions(planner *p, const cql_if *ifs) {
     p->base.if_not_exists = ifs->not_exists;
     p->base.ifs = ifs->conditions;
     p->base.ifs_n = ifs->n;
+    p->base.prevails = cass_mutation_is_conditional(&p->base);
 }
 
 static err plan_insert(planner *p) {
@@ -322,7 +335,7 @@ static err plan_delete(planner *p) {
 
 err cass_targets_add(op *o, const cass_write_input *in, cass_targets *targets) {
     planner p = {.o = o, .in = in, .s = in->statement, .t = in->statement->table, .targets = targets};
-    p.base = (cass_mutation){.table = p.t, .now_s = in->now_s, .run = *in->run, .in_batch = in->in_batch};
+    p.base = (cass_mutation){.table = p.t, .now_s = in->now_s, .run = *in->run, .undoes = in->in_batch};
     switch (p.s->tree->verb) {
     case CQL_INSERT:
         return plan_insert(&p);

@@ -32,6 +32,8 @@ static void clean(cass_request *q) {
     buf_free(&g->out);
     buf_free(&g->partition);
     arena_free(&g->scratch);
+    arena_free(&g->group_bytes);
+    arena_free(&g->statics_bytes);
 }
 
 static void answer(cass_selecting *g) {
@@ -438,8 +440,11 @@ err cass_select(cass_request *q) {
                           .selection = q->statement->selection,
                           .out = buf_init_counted(BUF_NO_LIMIT, q->op.budget),
                           .partition = buf_init(BUF_NO_LIMIT),
-                          .scratch = arena_init_counted(q->op.budget)};
+                          .scratch = arena_init_counted(q->op.budget),
+                          .group_bytes = arena_init_counted(q->op.budget),
+                          .statics_bytes = arena_init_counted(q->op.budget)};
     op_init(&g->row_op, &g->scratch, q->op.now_s);
+    op_init(&g->group_op, &g->group_bytes, q->op.now_s);
     g->groups = g->s->group_n || g->selection->aggregates_n;
     g->group = arena_array(q->frame->arena, cql_value, g->s->group_n + 1);
     q->state = g;

@@ -33,6 +33,7 @@ typedef struct cass_selecting {
 
     /* the current partition */
     cass_row statics;
+    arena statics_bytes; /* what its values point to */
     bool has_statics;
     bool any_row;  /* one of its rows passed */
     buf partition; /* bytes of its key */
@@ -46,8 +47,10 @@ typedef struct cass_selecting {
     err code;  /* of a row; ends the page */
     bool groups;
     cass_gathering gathering;
-    cql_value *group; /* values of the columns of GROUP BY */
-    arena scratch;    /* of one row */
+    cql_value *group;  /* values of the columns of GROUP BY */
+    arena group_bytes; /* of one group */
+    op group_op;
+    arena scratch; /* of one row */
     op row_op;
     cass_row *sorted; /* rows to sort; NULL: no sorting */
     uint32_t sorted_n, sorted_room;

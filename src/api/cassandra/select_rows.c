@@ -3,12 +3,16 @@
 
 #include "api/cassandra/select.h"
 
+static void explain(cass_selecting *g, err code, const op *by) {
+    if (code != OK && by->detail_n) {
+        op_fail_as(&g->q->op, code, by->protocol_code, "%.*s", (int)by->detail_n, by->detail);
+    }
+}
+
 static bool fail(cass_selecting *g, err code) {
     if (code != OK && g->code == OK) {
         g->code = code;
-        if (g->row_op.detail_n) {
-            op_fail_as(&g->q->op, code, g->row_op.protocol_code, "%.*s", (int)g->row_op.detail_n, g->row_op.detail);
-        }
+        explain(g, code, &g->row_op);
     }
     return false;
 }
@@ -80,17 +84,20 @@ static bool same_group(const cass_selecting *g, const cass_row *row) {
 }
 
 static err put_group(cass_selecting *g) {
-    cass_scope scope = scope_of(g, &g->q->op, NULL);
+    cass_scope scope = scope_of(g, &g->group_op, NULL);
     g->n++;
     g->page.left--;
-    return cass_gathering_put(&g->q->op, &scope, g->selection, &g->gathering, &g->out);
+    err code = cass_gathering_put(&g->group_op, &scope, g->selection, &g->gathering, &g->out);
+    explain(g, code, &g->group_op);
+    return code;
 }
 
 static err begin_group(cass_selecting *g, const cass_row *row) {
-    TRY(cass_gathering_init(&g->q->op, g->selection, &g->gathering));
+    arena_reset(&g->group_bytes);
+    TRY(cass_gathering_init(&g->group_op, g->selection, &g->gathering));
     for (uint32_t i = 0; i < g->s->group_n; i++) {
         cql_value v = row->cells[g->s->group[i]].value;
-        g->group[i] = v.null ? v : cql_value_of(arena_copy(g->q->op.arena, v.bytes));
+        g->group[i] = v.null ? v : cql_value_of(arena_copy(&g->group_bytes, v.bytes));
     }
     return OK;
 }
@@ -120,7 +127,8 @@ static bool take_grouped(cass_selecting *g, const cass_row *row) {
         }
         code = begin_group(g, row);
     }
-    code = code == OK ? cass_gathering_add(&g->q->op, &scope, g->selection, &g->gathering) : code;
+    code = code == OK ? cass_gathering_add(&g->group_op, &scope, g->selection, &g->gathering) : code;
+    explain(g, code, &g->group_op);
     return code == OK || fail(g, code);
 }
 
@@ -238,16 +246,24 @@ static bool follow_partition(cass_selecting *g, const cass_row *row) {
     return good;
 }
 
-static void keep_statics(cass_selecting *g, const cass_row *row) {
-    op *o = &g->q->op;
-    cass_row_init(o, g->s->table, &g->statics);
+static err keep_statics(cass_selecting *g, const cass_row *row) {
+    if (!g->statics.cells) {
+        cass_row_init(&g->q->op, g->s->table, &g->statics);
+    }
+    arena_reset(&g->statics_bytes);
     for (uint32_t i = 0; i < g->s->table->table.n; i++) {
-        g->statics.cells[i] = row->cells[i];
-        slice bytes = row->cells[i].value.bytes;
-        g->statics.cells[i].value.bytes = bytes.n ? arena_copy(o->arena, bytes) : bytes;
+        cass_cell *cell = &g->statics.cells[i];
+        *cell = row->cells[i];
+        cell->elements = NULL;
+        cell->n = 0;
+        if (!arena_fits(&g->statics_bytes, cell->value.bytes.n)) {
+            return budget_error(g->q->op.budget);
+        }
+        cell->value.bytes = cell->value.bytes.n ? arena_copy(&g->statics_bytes, cell->value.bytes) : cell->value.bytes;
     }
     g->statics.is_static = true;
     g->has_statics = true;
+    return OK;
 }
 
 static bool take(cass_selecting *g, slice body) {
@@ -257,6 +273,7 @@ static bool take(cass_selecting *g, slice body) {
     if (code == OK && !cass_row_is_live(t, &row, g->q->op.now_s)) { /* a column that is not needed may show that it is */
         code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
     }
+    code = code == OK ? budget_error(g->q->op.budget) : code; /* small allocations do not ask */
     if (code != OK) {
         return fail(g, code);
     }
@@ -264,8 +281,8 @@ static bool take(cass_selecting *g, slice body) {
         return false;
     }
     if (row.is_static) {
-        keep_statics(g, &row);
-        return true;
+        code = keep_statics(g, &row);
+        return code == OK || fail(g, code);
     }
     if (!cass_row_is_live(t, &row, g->q->op.now_s)) {
         return true;
@@ -321,7 +338,7 @@ err cass_selecting_finish(cass_selecting *g) {
     }
     if (g->groups && !g->full && g->page.left > 0 && (g->gathering.any || (!g->s->group_n && g->selection->aggregates_n))) {
         if (!g->gathering.any) {
-            TRY(cass_gathering_init(&g->q->op, g->selection, &g->gathering));
+            TRY(cass_gathering_init(&g->group_op, g->selection, &g->gathering));
         }
         TRY(put_group(g));
     }

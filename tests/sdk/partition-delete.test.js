@@ -54,20 +54,27 @@ suite("deleting by partition key", (t) => {
 
 describe("deleting by partition key", () => {
   let data;
+  const servers = [];
   before(() => (data = mkdtempSync(join(tmpdir(), "tesela-wipe-"))));
-  after(() => rmSync(data, { recursive: true, force: true }));
+  after(async () => {
+    for (const server of servers) await server.stop();
+    rmSync(data, { recursive: true, force: true });
+  });
 
   it("goes on after a restart, at a tenth of the throughput", async () => {
     const first = await Server.start({ data });
+    servers.push(first);
     const rest = new Rest({ server: first });
     await rest.post("/dbs", { id: "d" });
     await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/pk"], kind: "Hash" } }, { headers: { "x-ms-offer-throughput": "1000" } });
-    for (let i = 0; i < 100; i++) await rest.post("/dbs/d/colls/c/docs", { id: `${i}`, pk: "a" }, { headers: key("a") });
+    const create = (id) => rest.post("/dbs/d/colls/c/docs", { id: `${id}`, pk: "a" }, { headers: key("a") });
+    for (let i = 0; i < 600; i += 20) await Promise.all(Array.from({ length: 20 }, (_, k) => create(i + k))); // some seconds of work
     assert.equal((await rest.post("/dbs/d/colls/c/operations/partitionkeydelete", "", { headers: key("a") })).status, 200);
     rest.close();
     await first.stop();
 
     const second = await Server.start({ data });
+    servers.push(second);
     const again = new Rest({ server: second });
     assert.equal((await again.get("/dbs/d/colls/c/docs/99", { headers: key("a") })).status, 404);
     assert.equal((await again.get("/dbs/d/colls/c/docs")).json._count, 0);
@@ -78,6 +85,5 @@ describe("deleting by partition key", () => {
     while ((await usage()) > 0 && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 200));
     assert.equal(await usage(), 0);
     again.close();
-    await second.stop();
   });
 });

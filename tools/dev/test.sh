@@ -47,6 +47,7 @@ run_step() {
     else
         [ "$bad" -gt 0 ] || bad=1
     fi
+    [ -f "$root/build-logs/$name.times" ] || : >"$root/build-logs/$name.times" # a step that failed may not have come to its end
     echo "$rc $ok $bad $(seconds_since "$start") $(processor_seconds <"$root/build-logs/$name.times")" >"$root/build-logs/$name.result"
 }
 

@@ -36,4 +36,29 @@ suite("large", (t) => {
     assert.equal(groups.length, 6000);
     assert.ok(groups.every((row) => row.p === row.most));
   });
+
+  t.it("partitions are deleted in rounds, and deleted again", async () => {
+    const table = await wide(t, "p, c");
+    await write(t, 6000, `INSERT INTO ${table} (p, c, v1) VALUES (1, ?, 1)`, (c) => [c]);
+    await t.run(`INSERT INTO ${table} (p, s) VALUES (1, 1)`);
+    await t.run(`INSERT INTO ${table} (p, c, v1) VALUES (1, 5500, 7) USING TIMESTAMP 9000000000000000`);
+    const now = Date.now() * 1000;
+    for (const us of [now, now, now + 1]) {
+      await t.run(`DELETE FROM ${table} USING TIMESTAMP ${us} WHERE p = 1`);
+      assert.deepEqual(await t.rows(`SELECT c, s, v1 FROM ${table} WHERE p = 1`), [{ c: 5500, s: null, v1: 7 }]);
+    }
+  });
+
+  t.it("numbers of rows are changed in rounds by a statement, and are too many for a batch", async () => {
+    const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
+    await t.run(`UPDATE ${table} SET v = 1 WHERE p = 1 AND c IN ?`, [numbers(0, 2500)]);
+    assert.equal(Number((await t.rows(`SELECT count(*) AS n FROM ${table} WHERE p = 1`))[0].n), 2500);
+    const batch = (p, n) => t.client.batch(numbers(0, n).map((c) => ({ query: `INSERT INTO ${table} (p, c, v) VALUES (?, ?, 1)`, params: [p, c] })), { prepare: true });
+    await batch(2, 2000);
+    await fails(batch(3, 2001), codes.invalid, /more than 2000 rows/);
+    await fails(t.run(`BEGIN BATCH DELETE FROM ${table} WHERE p = 1; APPLY BATCH`), codes.invalid, /more than 2000 rows/);
+    assert.equal((await t.rows(`SELECT v FROM ${table} WHERE p = 3`)).length, 0);
+    await t.run(`BEGIN BATCH DELETE FROM ${table} WHERE p = 2; APPLY BATCH`);
+    assert.deepEqual((await t.rows(`SELECT p, count(*) AS n FROM ${table} GROUP BY p`)).map((row) => [row.p, Number(row.n)]), [[1, 2500]]);
+  });
 });

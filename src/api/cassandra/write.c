@@ -1,8 +1,8 @@
 /* INSERT, UPDATE, DELETE and BATCH: range deletes are read first, then everything is committed. */
 #include "api/cassandra/write.h"
 
-/* The rows of a range delete that are committed together. A larger range is deleted in several commits. */
-enum { RANGE_ROWS = 1000, BATCH_ROWS = 20000 };
+/* The rows that are committed together. A statement with more is committed in several rounds, a batch is refused. */
+enum { ROUND_ROWS = 1000, ROUND_BYTES = 2 * 1024 * 1024, BATCH_ROWS = 2000 };
 
 typedef struct writing {
     cass_request *q;
@@ -10,12 +10,17 @@ typedef struct writing {
     cass_targets rows;    /* what is committed next: single rows */
     uint32_t at;          /* the target that is worked on */
     slice place;          /* within its range */
+    item_rows_ask ask;    /* of its range */
     bool batch, atomic;
     bool more;                         /* the range has more rows than are committed now */
     const cass_statement *conditional; /* the statement whose result is [applied]; NULL: none */
     err code;
-    arena scratch;
+    arena scratch; /* of one row that is read */
     op row_op;
+    bool *keys;  /* the columns that are read of it */
+    arena round; /* of the rows that are committed next */
+    op round_op;
+    size_t read_bytes; /* their size before */
     cass_target *current;
     call_transaction *transaction; /* of a batch over several tables */
     size_t written;
@@ -31,15 +36,28 @@ static void clean(cass_request *q) {
         call_transaction_end(w->transaction);
     }
     arena_free(&w->scratch);
+    arena_free(&w->round);
 }
 
 static void fail(writing *w, err code) {
     cass_fail(w->q, code);
 }
 
+/* The error text of an operation becomes that of the request. */
+static err explain(writing *w, err code, const op *by) {
+    return code != OK && by->detail_n ? op_fail_as(&w->q->op, code, by->protocol_code, "%.*s", (int)by->detail_n, by->detail) : code;
+}
+
+static bool is_full(const writing *w) {
+    return w->rows.n >= (w->batch ? BATCH_ROWS : ROUND_ROWS) || (!w->batch && w->read_bytes > ROUND_BYTES);
+}
+
 static err keep_row(writing *w, const cass_target *t) {
     cass_targets *rows = &w->rows;
-    op *o = &w->q->op;
+    op *o = &w->round_op;
+    if (w->batch && is_full(w)) {
+        return cass_invalid(w->q, "The batch changes more than %d rows.", BATCH_ROWS);
+    }
     if (rows->n == rows->room) {
         uint32_t room = rows->room ? 2 * rows->room : 8;
         if (!arena_fits(o->arena, room * sizeof *rows->list)) {
@@ -129,6 +147,13 @@ static err answer_applied(writing *w, bool applied, const cass_mutation *m, slic
 
 static void next(writing *w);
 
+static void end_round(writing *w) {
+    w->rows = (cass_targets){0};
+    w->read_bytes = 0;
+    arena_reset(&w->round);
+    next(w);
+}
+
 /* ---- committing: one container ---- */
 
 static err error_of(writing *w, const call_commit *c) {
@@ -182,19 +207,25 @@ static void committed(call *c) {
         fail(w, code);
         return;
     }
-    w->rows.n = 0;
-    next(w);
+    end_round(w);
+}
+
+static err make_op(writing *w, const cass_target *t, item_op *each) {
+    each->kind = ITEM_EDIT;
+    each->edit = cass_edit_of(&t->mutation);
+    op_init(&each->op, &w->round, w->q->op.now_s);
+    err code = cass_key_of(&w->round_op, t->mutation.table, t->container, t->mutation.partition, t->mutation.clustering, &each->key);
+    return explain(w, code, &w->round_op);
 }
 
 static err commit_rows(writing *w) {
     cass_request *q = w->q;
-    item_op *ops = arena_array(q->frame->arena, item_op, w->rows.n);
+    if (!arena_fits(&w->round, w->rows.n * sizeof(item_op))) {
+        return budget_error(q->op.budget);
+    }
+    item_op *ops = arena_array(&w->round, item_op, w->rows.n);
     for (uint32_t i = 0; i < w->rows.n; i++) {
-        const cass_target *t = &w->rows.list[i];
-        ops[i].kind = ITEM_EDIT;
-        ops[i].edit = cass_edit_of(&t->mutation);
-        op_init(&ops[i].op, q->frame->arena, q->op.now_s);
-        TRY(cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, t->mutation.clustering, &ops[i].key));
+        TRY(make_op(w, &w->rows.list[i], &ops[i]));
     }
     call_commit_init(&q->call.commit, &q->front->core, &q->frame->client, &q->op, w->rows.list[0].container, committed);
     q->call.commit.ops = ops;
@@ -214,8 +245,7 @@ static void transaction_committed(call *c) {
         fail(w, c->code);
         return;
     }
-    w->rows.n = 0;
-    next(w);
+    end_round(w);
 }
 
 static void written(call *c) {
@@ -236,11 +266,8 @@ static void write_next(writing *w) {
         return;
     }
     const cass_target *t = &w->rows.list[w->written++];
-    item_op *op = arena_new(q->frame->arena, item_op);
-    op->kind = ITEM_EDIT;
-    op->edit = cass_edit_of(&t->mutation);
-    op_init(&op->op, q->frame->arena, q->op.now_s);
-    err code = cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, t->mutation.clustering, &op->key);
+    item_op *op = arena_new(&w->round, item_op);
+    err code = make_op(w, t, op);
     if (code != OK) {
         fail(w, code);
         return;
@@ -274,41 +301,48 @@ static err commit_all(writing *w) {
 
 /* ---- range deletes: the rows are read, and each becomes a mutation ---- */
 
-static bool take_row(writing *w, slice body) {
-    const cass_mutation *m = &w->current->mutation;
-    const cql_table *table = &m->table->table;
-    op *o = &w->q->op;
-    cass_row row;
+/* False for rows that the deletion leaves as they are: those deleted by now, and the static row unless the whole partition goes. */
+static bool is_deleted_by(const cass_target *t, const cass_row *row) {
+    return row->deleted_us < t->mutation.us && (!row->is_static || t->whole);
+}
+
+static err keep_found(writing *w, const cass_row *row) {
+    const cql_table *table = &w->current->mutation.table->table;
     cass_target t = *w->current;
-    if (w->rows.n >= (w->batch ? BATCH_ROWS : RANGE_ROWS)) {
+    cql_value *clustering = arena_array(&w->round, cql_value, table->clustering_n);
+    for (uint32_t i = 0; i < table->clustering_n; i++) {
+        cql_value v = row->cells[table->partition_n + i].value;
+        clustering[i] = v.null ? v : cql_value_of(arena_copy(&w->round, v.bytes));
+    }
+    t.ranged = false;
+    t.mutation.clustering = row->is_static ? NULL : clustering;
+    TRY(budget_error(w->q->op.budget));
+    return keep_row(w, &t);
+}
+
+/* False: the row counts as not read. */
+static bool take_found(void *context, const item_found *found) {
+    writing *w = context;
+    const cass_mutation *m = &w->current->mutation;
+    arena_mark mark = arena_marked(&w->scratch);
+    cass_row row;
+    if (is_full(w)) {
         w->more = true;
         return false;
     }
-    w->code = cass_row_read(o, m->table, body, m->now_s, NULL, false, &row);
-    if (w->code != OK) {
-        return false;
+    w->code = cass_row_read(&w->row_op, m->table, found->body, m->now_s, w->keys, false, &row);
+    if (w->code == OK && is_deleted_by(w->current, &row)) {
+        w->code = keep_found(w, &row);
+        w->read_bytes += found->body.n;
     }
-    if (row.is_static && !w->current->whole) {
-        return true;
-    }
-    cql_value *clustering = arena_array(o->arena, cql_value, table->clustering_n);
-    for (uint32_t i = 0; i < table->clustering_n; i++) {
-        clustering[i] = row.cells[table->partition_n + i].value;
-    }
-    t.ranged = false;
-    t.mutation.clustering = row.is_static ? NULL : clustering;
-    w->code = keep_row(w, &t);
+    arena_release(&w->scratch, mark);
     return w->code == OK;
-}
-
-static bool take_found(void *context, const item_found *found) {
-    return take_row(context, found->body);
 }
 
 static void range_read(call *c) {
     writing *w = of(c);
     const item_rows_cursor *cursor = &w->q->call.rows.cursor;
-    err code = c->code != OK ? c->code : w->code;
+    err code = c->code != OK ? c->code : explain(w, w->code, &w->row_op);
     if (code == OK && w->more && w->batch) {
         code = cass_invalid(w->q, "The batch deletes ranges of more than %d rows: delete them outside a batch.", BATCH_ROWS);
     }
@@ -316,7 +350,7 @@ static void range_read(call *c) {
         fail(w, code);
         return;
     }
-    w->place = cursor->ended ? SLICE_EMPTY : arena_copy(w->q->frame->arena, cursor->place);
+    w->place = cursor->ended ? SLICE_EMPTY : cursor->place;
     w->more = !cursor->ended;
     w->at += cursor->ended;
     next(w);
@@ -329,16 +363,30 @@ static err bound_of(writing *w, const cql_bound *b, item_row_bound *bound) {
     return b->n ? cass_row_prefix(&w->q->op, t->mutation.table, t->container, b->values, b->n, &bound->prefix) : OK;
 }
 
+static err begin_range(writing *w, cass_target *t) {
+    op *o = &w->q->op;
+    const cql_table *table = &t->mutation.table->table;
+    item_key *key = arena_new(o->arena, item_key);
+    w->current = t;
+    w->keys = arena_array(o->arena, bool, table->n);
+    for (uint32_t i = 0; i < table->clustering_n; i++) {
+        w->keys[table->partition_n + i] = true;
+    }
+    TRY(cass_key_of(o, t->mutation.table, t->container, t->mutation.partition, NULL, key));
+    w->ask = item_rows_ask_partition(key);
+    w->ask.steps_max = ROUND_ROWS * 4;
+    TRY(bound_of(w, &t->range.start, &w->ask.from));
+    return bound_of(w, &t->range.end, &w->ask.to);
+}
+
 static err read_range(writing *w) {
     cass_request *q = w->q;
-    cass_target *t = w->current = &w->targets.list[w->at];
-    item_key *key = arena_new(q->frame->arena, item_key);
-    TRY(cass_key_of(&q->op, t->mutation.table, t->container, t->mutation.partition, NULL, key));
+    cass_target *t = &w->targets.list[w->at];
+    if (w->current != t) {
+        TRY(begin_range(w, t));
+    }
     call_rows_init(&q->call.rows, &q->front->core, &q->frame->client, &q->op, t->container, range_read);
-    q->call.rows.ask = item_rows_ask_partition(key);
-    q->call.rows.ask.steps_max = RANGE_ROWS * 4;
-    TRY(bound_of(w, &t->range.start, &q->call.rows.ask.from));
-    TRY(bound_of(w, &t->range.end, &q->call.rows.ask.to));
+    q->call.rows.ask = w->ask;
     q->call.rows.cursor.place = w->place;
     q->call.rows.sink = take_found;
     q->call.rows.context = w;
@@ -351,7 +399,7 @@ static err read_range(writing *w) {
 
 static err step(writing *w) {
     bool all_read = w->at == w->targets.n;
-    if (w->rows.n && (all_read || (!w->batch && w->more))) {
+    if (w->rows.n && (all_read || (!w->batch && (w->more || is_full(w))))) {
         return commit_all(w);
     }
     if (!all_read && w->targets.list[w->at].ranged) {
@@ -366,7 +414,7 @@ static err step(writing *w) {
 }
 
 static void next(writing *w) {
-    while (w->at < w->targets.n && !w->targets.list[w->at].ranged && !(w->more && w->rows.n)) {
+    while (w->at < w->targets.n && !w->targets.list[w->at].ranged && !(w->more && w->rows.n) && (w->batch || !is_full(w))) {
         err code = keep_row(w, &w->targets.list[w->at++]);
         if (code != OK) {
             fail(w, code);
@@ -383,6 +431,9 @@ static writing *begin(cass_request *q) {
     writing *w = arena_new(q->frame->arena, writing);
     w->q = q;
     w->scratch = arena_init_counted(q->op.budget);
+    w->round = arena_init_counted(q->op.budget);
+    op_init(&w->row_op, &w->scratch, q->op.now_s);
+    op_init(&w->round_op, &w->round, q->op.now_s);
     q->state = w;
     q->clean = clean;
     return w;

@@ -161,7 +161,8 @@ typedef struct database_creation {
 typedef struct database_noting {
     account_change base;
     account_name database;
-    slice memo; /* BSON, up to LIMIT_MEMO_BYTES */
+    slice memo;        /* BSON, up to LIMIT_MEMO_BYTES */
+    uint64_t expected; /* database->version that the memo was made from, else E_PRECONDITION; 0: any */
 
     database *database_out;
 } database_noting;

@@ -158,6 +158,9 @@ static err apply_note_database(account_change *change, commit_group *group) {
         return op_fail(change->op, E_BAD_REQUEST, "A memo is a BSON document of up to %d bytes.", LIMIT_MEMO_BYTES);
     }
     const database *d = node->database;
+    if (note->expected && note->expected != d->version) {
+        return E_PRECONDITION;
+    }
     note->database_out = database_new(d->number, slice_str(d->id), now_s(a), a->numbers.version++, d->shares_throughput, note->memo);
     change->made = node;
     account__put_database(&group->batch, note->database_out);

@@ -111,7 +111,8 @@ const cql_type *cql_type_tuple(arena *a, const cql_type *const *elements, uint32
 }
 
 const cql_type *cql_type_freeze(arena *a, const cql_type *type) {
-    if (type->n == 0 && type->kind != CQL_UDT) {
+    bool known_frozen = type->kind == CQL_UDT && type->fields && type->frozen; /* with all that is in it */
+    if (known_frozen || (type->n == 0 && type->kind != CQL_UDT)) {
         return type;
     }
     cql_type *t = with_inner(a, type->kind, type->inner, type->n);
@@ -231,6 +232,9 @@ static err resolve_udt(op *o, const cql_type_source *source, const cql_type *typ
             slice_shown(source->keyspace), source->keyspace.p, slice_shown(keyspace), keyspace.p);
     }
     const cql_type *found = source->find ? source->find(source, keyspace, type->name) : NULL;
+    if (!found && source->refusal.n) {
+        return op_fail(o, E_BAD_REQUEST, "%.*s", slice_shown(source->refusal), source->refusal.p);
+    }
     if (!found) {
         return op_fail(o, E_BAD_REQUEST, "Unknown type %.*s.%.*s", slice_shown(keyspace), keyspace.p, slice_shown(type->name),
                        type->name.p);

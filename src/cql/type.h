@@ -96,10 +96,11 @@ void cql_name_write(buf *out, slice name);
 
 /* ---- user types ---- */
 
-/* Finds user types by name. `find` returns NULL if there is none; the keyspace is never empty. */
+/* Finds user types by name. `find` returns NULL if there is none, or if it is refused; the keyspace is never empty. */
 typedef struct cql_type_source {
     const cql_type *(*find)(const struct cql_type_source *source, slice keyspace, slice name);
     slice keyspace; /* where names without a keyspace are looked up */
+    slice refusal;  /* why the last one was refused; empty: it was found, or there is none */
 } cql_type_source;
 
 /* Replaces the names of user types by their definitions and checks the type. E_BAD_REQUEST: unknown user type, a user type of another

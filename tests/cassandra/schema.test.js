@@ -61,6 +61,55 @@ suite("schema", (t) => {
     await t.run(`DROP TYPE ${ks}.street`);
   });
 
+  t.it("refuses changes of user types after which tables could not be read", async () => {
+    const ks = t.keyspace;
+    await t.run(`CREATE TYPE ${ks}.own (x int)`);
+    const table = await t.table("(k int PRIMARY KEY, v own, w frozen<own>)");
+    await fails(t.run(`ALTER TYPE ${ks}.own ADD y frozen<own>`), codes.invalid, /cannot contain itself/);
+    await t.run(`CREATE TYPE ${ks}.around (x frozen<own>)`);
+    await fails(t.run(`ALTER TYPE ${ks}.own ADD y list<frozen<around>>`), codes.invalid, /cannot contain itself/);
+    await fails(t.run(`ALTER TYPE ${ks}.own ADD y list<int>`), codes.invalid, /could not be read: .*nested non-frozen collections/);
+    await fails(t.run(`ALTER TYPE ${ks}.own ADD x int`), codes.invalid, /Duplicate field/);
+    await t.run(`ALTER TYPE ${ks}.own ADD y frozen<list<int>>`);
+    await t.run(`INSERT INTO ${table} (k, v) VALUES (1, {x: 1, y: [2]})`);
+    assert.deepEqual((await t.rows(`SELECT v.y AS y FROM ${table}`))[0].y, [2]);
+
+    await t.run(`CREATE TYPE ${ks}.d0 (a int)`);
+    for (let i = 1; i <= 14; i++) await t.run(`CREATE TYPE ${ks}.d${i} (a frozen<d${i - 1}>)`);
+    const deep = await t.table("(k int PRIMARY KEY, v frozen<d14>)");
+    await fails(t.run(`ALTER TYPE ${ks}.d0 ADD b frozen<list<int>>`), codes.invalid, /nested 16 levels/);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${deep}`), []);
+  });
+
+  t.it("counts the parts of user types that are made of each other", async () => {
+    const ks = t.keyspace;
+    await t.run(`CREATE TYPE ${ks}.p0 (a int)`);
+    for (let i = 1; i <= 8; i++) await t.run(`CREATE TYPE ${ks}.p${i} (a frozen<p${i - 1}>, b frozen<p${i - 1}>, c frozen<p${i - 1}>)`);
+    const table = await t.table("(k int PRIMARY KEY, v frozen<p8>)");
+    let added = 0;
+    const error = await (async () => {
+      for (; added < 1000; added++) await t.run(`ALTER TYPE ${ks}.p0 ADD f${added} int`);
+    })().catch((caught) => caught);
+    assert.equal(error?.code, codes.invalid, error?.message);
+    assert.match(error.message, /too many fields/);
+    assert.ok(added >= 1 && added < 10, `${added} fields`);
+    await fails(t.run(`ALTER TABLE ${table} ADD (w frozen<p8>, x frozen<p8>, y frozen<p8>, z frozen<p8>)`), codes.invalid, /too many fields/);
+    assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
+    await t.run(`CREATE TABLE ${ks}.small (k int PRIMARY KEY, v frozen<p3>)`);
+    await t.run(`INSERT INTO ${ks}.small (k, v) VALUES (1, {a: {b: {c: {a: 7}}}})`);
+    assert.equal((await t.rows(`SELECT v FROM ${ks}.small`))[0].v.a.b.c.a, 7);
+  });
+
+  t.it("loses no user type when several are made at once", async () => {
+    const names = Array.from({ length: 20 }, (_, i) => `once${i}`);
+    const results = await Promise.allSettled(names.map((name) => t.run(`CREATE TYPE ${t.keyspace}.${name} (a int)`)));
+    const made = names.filter((_, i) => results[i].status === "fulfilled");
+    for (const { reason } of results.filter((result) => result.status === "rejected")) assert.match(reason.message, /repeat the statement/);
+    const rows = await t.rows("SELECT type_name FROM system_schema.types WHERE keyspace_name = ?", [t.keyspace]);
+    assert.deepEqual(rows.map((row) => row.type_name).filter((name) => name.startsWith("once")).sort(), made.sort());
+    assert.ok(made.length >= 1);
+  });
+
   t.it("has indexes on columns and collections", async () => {
     const table = await t.table("(id int PRIMARY KEY, v text, tags set<text>, m map<text, int>)");
     await t.run(`CREATE INDEX by_v ON ${table} (v)`);

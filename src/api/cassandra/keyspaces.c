@@ -61,6 +61,9 @@ static err noted(cass_request *q) {
     if (note->database_out) {
         database_give(note->database_out);
     }
+    if (code == E_PRECONDITION) {
+        return op_fail_as(&q->op, code, CASS_CODE_CONFIG, "Another change of the keyspace came between; repeat the statement.");
+    }
     TRY(code);
     return cass_answer_change(q, q->told);
 }
@@ -75,6 +78,7 @@ static err note_keyspace(cass_request *q, const database *d, const cass_keyspace
     database_noting *note = cass_new_change(q, database_noting);
     note->database.text = told.keyspace;
     note->memo = cass_keyspace_write(q->frame->arena, d, k);
+    note->expected = d->version;
     q->told = told;
     if (note->memo.n > LIMIT_MEMO_BYTES) {
         return cass_invalid(q, "The keyspace has too many types.");
@@ -306,6 +310,52 @@ err cass_create_type(cass_request *q) {
     return code;
 }
 
+typedef struct type_check {
+    cass_types *types;
+    op *op;
+    err code;
+} type_check;
+
+static bool check_table(void *context, const container *c) {
+    type_check *check = context;
+    arena scratch = arena_init();
+    cass_definition d;
+    op o;
+    op_init(&o, &scratch, 0);
+    if (slice_eq(c->api, CASS_API) && cass_definition_read(&scratch, c->memo, &d) && cass_types_check(&o, check->types, &d) != OK) {
+        check->code =
+            op_fail(check->op, E_BAD_REQUEST, "Table %.*s could not be read: %.*s", slice_shown(c->id), c->id.p, (int)o.detail_n, o.detail);
+    }
+    arena_free(&scratch);
+    return check->code == OK;
+}
+
+static err check_fields(cass_request *q, slice type, const cql_type *made) {
+    if (made->n > CQL_TYPE_INNER_MAX) {
+        return cass_invalid(q, "Type %.*s has more than %d fields", slice_shown(type), type.p, CQL_TYPE_INNER_MAX);
+    }
+    for (uint32_t i = 0; i < made->n; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            if (slice_eq(made->fields[i], made->fields[j])) {
+                return cass_invalid(q, "Duplicate field name %.*s in type %.*s", slice_shown(made->fields[i]), made->fields[i].p,
+                                    slice_shown(type), type.p);
+            }
+        }
+    }
+    return OK;
+}
+
+/* Whether all types and tables of the keyspace can be made with these types, of which one is changed. */
+static err check_types(cass_request *q, const database *d, slice keyspace, slice all, slice changed) {
+    cass_types types;
+    type_check check = {.types = &types, .op = &q->op};
+    cass_types_init(&types, q->frame->arena, keyspace, all);
+    TRY(cass_types_check_all(&q->op, &types));
+    TRY(check_fields(q, changed, types.source.find(&types.source, keyspace, changed)));
+    account_each_container(q->front->core.account, d, 0, check_table, &check);
+    return check.code;
+}
+
 /* ADD and RENAME of fields; their types never change. */
 static err alter_type(cass_request *q, const database *d) {
     const cql_alter *s = &q->tree->alter;
@@ -344,6 +394,7 @@ static err alter_type(cass_request *q, const database *d) {
     k.types = types_with(q->frame->arena, k.types, s->table.name, &fields);
     bson_destroy(&fields);
     TRY(code);
+    TRY(check_types(q, d, keyspace, k.types, s->table.name));
     return note_keyspace(q, d, &k, type_change("UPDATED", keyspace, s->table.name));
 }
 

@@ -302,6 +302,7 @@ static void append_policy(bson_t *settings, const cass_definition *d) {
 }
 
 err cass_settings_of(op *o, const cql_type_source *types, slice name, const cass_definition *d, slice *settings_out) {
+    TRY(cass_types_check(o, (cass_types *)(uintptr_t)types, d)); /* the source is its first member */
     bson_t settings = BSON_INITIALIZER, key, paths;
     append_text(&settings, "id", name);
     bson_append_document_begin(&settings, "partitionKey", -1, &key);
@@ -383,43 +384,126 @@ slice cass_keyspace_write(arena *a, const database *d, const cass_keyspace *k) {
 
 /* ---- user types ---- */
 
-static const cql_type *make_type(cass_types *t, slice name, slice fields) {
-    op o;
+typedef struct cass_user_type {
+    struct cass_user_type *next;
+    slice name;
+    const cql_type *type; /* NULL: it is refused */
+    slice refusal;
+    uint32_t parts;
+} cass_user_type;
+
+static uint32_t parts_of(const cql_type *type) {
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < type->n; i++) {
+        n += parts_of(type->inner[i]);
+    }
+    return n;
+}
+
+static err add_parts(op *o, cass_types *t, uint32_t parts) {
+    t->parts += parts;
+    return t->parts <= CASS_TYPE_PARTS_MAX
+               ? OK
+               : op_fail(o, E_BAD_REQUEST, "User types have too many fields, with all that is in them: %d at most", CASS_TYPE_PARTS_MAX);
+}
+
+static err make_field(op *o, cass_types *t, slice text, const cql_type **type_out) {
+    TRY(cql_type_read(o, arena_copy(t->arena, text), type_out));
+    TRY(add_parts(o, t, parts_of(*type_out)));
+    return cql_type_resolve(o, &t->source, *type_out, type_out);
+}
+
+static err make_type(op *o, cass_types *t, slice name, slice fields, const cql_type **type_out) {
     doc_walk w;
     doc_element e;
     uint32_t n = count(fields), i = 0;
     cql_type *type = arena_new(t->arena, cql_type);
     slice *names = arena_array(t->arena, slice, n ? n : 1);
     const cql_type **inner = arena_array(t->arena, const cql_type *, n ? n : 1);
-    op_init(&o, t->arena, 0);
+    if (t->depth >= CQL_TYPE_DEPTH) {
+        return op_fail(o, E_BAD_REQUEST, "Types may be nested %d levels deep at most", CQL_TYPE_DEPTH);
+    }
     for (doc_walk_init(&w, fields); doc_walk_next(&w, &e); i++) {
         names[i] = arena_copy(t->arena, cass_member_text(e.value, "n"));
-        slice text = arena_copy(t->arena, cass_member_text(e.value, "t"));
-        if (cql_type_read(&o, text, &inner[i]) != OK || cql_type_resolve(&o, &t->source, inner[i], &inner[i]) != OK) {
-            return NULL;
-        }
+        TRY(make_field(o, t, cass_member_text(e.value, "t"), &inner[i]));
     }
-    *type = (cql_type){
-        .kind = CQL_UDT, .n = n, .inner = inner, .keyspace = t->source.keyspace, .name = arena_copy(t->arena, name), .fields = names};
-    return type;
+    *type = (cql_type){.kind = CQL_UDT, .n = n, .inner = inner, .keyspace = t->source.keyspace, .name = name, .fields = names};
+    *type_out = type;
+    return OK;
+}
+
+/* While a type is being made, it is refused: it would contain itself. */
+static cass_user_type *make_user_type(cass_types *t, slice name, slice fields) {
+    cass_user_type *u = arena_new(t->arena, cass_user_type);
+    uint32_t before = t->parts;
+    op o;
+    *u = (cass_user_type){.next = t->made, .name = arena_copy(t->arena, name), .refusal = SLICE_LIT("A user type cannot contain itself")};
+    t->made = u;
+    op_init(&o, t->arena, 0);
+    t->depth++;
+    err code = make_type(&o, t, u->name, fields, &u->type);
+    t->depth--;
+    u->parts = t->parts - before;
+    u->refusal = code == OK ? SLICE_EMPTY : arena_copy(t->arena, slice_of(o.detail, o.detail_n));
+    return u;
 }
 
 static const cql_type *find_type(const cql_type_source *source, slice keyspace, slice name) {
     cass_types *t = (cass_types *)(uintptr_t)source; /* the source is its first member */
+    cass_user_type *u = t->made;
     doc_element e;
     uint64_t passed = 0;
-    if (!slice_eq(keyspace, source->keyspace) || !t->types.n || t->depth >= CQL_TYPE_DEPTH ||
-        !doc_find_member_counted(t->types, name, &e, &passed)) {
+    op o;
+    t->source.refusal = SLICE_EMPTY;
+    if (!slice_eq(keyspace, source->keyspace) || !t->types.n) {
         return NULL;
     }
-    t->depth++;
-    const cql_type *type = make_type(t, name, e.value);
-    t->depth--;
-    return type;
+    while (u && !slice_eq(u->name, name)) {
+        u = u->next;
+    }
+    if (u) {
+        op_init(&o, t->arena, 0);
+        bool fits = add_parts(&o, t, u->parts) == OK;
+        t->source.refusal = fits ? u->refusal : arena_copy(t->arena, slice_of(o.detail, o.detail_n));
+        return fits ? u->type : NULL;
+    }
+    if (!doc_find_member_counted(t->types, name, &e, &passed)) {
+        return NULL;
+    }
+    u = make_user_type(t, name, e.value);
+    t->source.refusal = u->refusal;
+    return u->type;
 }
 
 void cass_types_init(cass_types *t, arena *a, slice keyspace, slice types) {
     *t = (cass_types){.source = {.find = find_type, .keyspace = keyspace}, .arena = a, .types = types};
+}
+
+err cass_types_check_all(op *o, cass_types *t) {
+    doc_walk w;
+    doc_element e;
+    if (!t->types.n) {
+        return OK;
+    }
+    for (doc_walk_init(&w, t->types); doc_walk_next(&w, &e);) {
+        t->parts = 0;
+        if (!find_type(&t->source, t->source.keyspace, e.key)) {
+            return op_fail(o, E_BAD_REQUEST, "%.*s", slice_shown(t->source.refusal), t->source.refusal.p);
+        }
+    }
+    t->parts = 0;
+    return OK;
+}
+
+err cass_types_check(op *o, cass_types *t, const cass_definition *d) {
+    t->parts = 0;
+    for (uint32_t i = 0; i < d->columns_n; i++) {
+        const cql_type *type;
+        TRY(cql_type_read(o, d->columns[i].type, &type));
+        TRY(cql_type_resolve(o, &t->source, type, &type));
+    }
+    t->parts = 0;
+    return OK;
 }
 
 /* ---- tables ---- */

@@ -70,14 +70,24 @@ typedef struct cass_keyspace {
 cass_keyspace cass_keyspace_of(const database *d);
 slice cass_keyspace_write(arena *a, const database *d, const cass_keyspace *k); /* the memo: what other front ends keep in it stays */
 
-/* Finds user types in the memo of a keyspace; types are in the arena. */
+/* A user type may have several of another, which has several of a third: each is made once and shared, but to walk through one, or to send
+ * it, takes all its parts. So the parts are counted. */
+enum { CASS_TYPE_PARTS_MAX = 32768 };
+
+/* Finds user types in the memo of a keyspace; types are in the arena. One thread at a time. */
 typedef struct cass_types {
     cql_type_source source; /* first */
     arena *arena;
     slice types;
+    struct cass_user_type *made;
     unsigned depth;
+    uint32_t parts; /* of the types that were found since the last cass_types_check */
 } cass_types;
 void cass_types_init(cass_types *t, arena *a, slice keyspace, slice types);
+
+/* Whether the types can be made, and those of all columns together. E_BAD_REQUEST. */
+MUST_CHECK err cass_types_check_all(op *o, cass_types *t);
+MUST_CHECK err cass_types_check(op *o, cass_types *t, const cass_definition *d);
 
 /* ---- tables ---- */
 

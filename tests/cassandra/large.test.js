@@ -61,4 +61,29 @@ suite("large", (t) => {
     await t.run(`BEGIN BATCH DELETE FROM ${table} WHERE p = 2; APPLY BATCH`);
     assert.deepEqual((await t.rows(`SELECT p, count(*) AS n FROM ${table} GROUP BY p`)).map((row) => [row.p, Number(row.n)]), [[1, 2500]]);
   });
+
+  t.it("numbers of assignments are refused: a column is set once", async () => {
+    const table = await t.table("(p int PRIMARY KEY, a int, m map<int, int>, u set<int>)");
+    const keys = numbers(0, 32).join(", ");
+    await fails(t.run(`UPDATE ${table} SET ${"a=1,".repeat(100000)} a=1 WHERE p IN (${keys})`), codes.invalid, /Multiple incompatible setting of column a/);
+    await fails(t.run(`UPDATE ${table} SET m = {1: 1}, m[2] = 2 WHERE p = 1`), codes.invalid, /Multiple incompatible setting of column m/);
+    await fails(t.run(`UPDATE ${table} SET m[2] = 2, m = {1: 1} WHERE p = 1`), codes.invalid, /Multiple incompatible setting of column m/);
+    await fails(t.run(`INSERT INTO ${table} (p, a, a) VALUES (1, 1, 2)`), codes.invalid, /duplicates/);
+    await t.run(`UPDATE ${table} SET m[1] = 1, m[2] = 2, m = m + {3: 3}, a = 1, u = u + {1} WHERE p IN (1, 2)`);
+    await t.run(`DELETE a, a FROM ${table} WHERE p = 2`);
+    for (const p of [1, 2]) {
+      assert.deepEqual((await t.rows(`SELECT a, m, u FROM ${table} WHERE p = ${p}`))[0], { a: p === 1 ? 1 : null, m: { 1: 1, 2: 2, 3: 3 }, u: [1] });
+    }
+  });
+
+  t.it("collections are written whole, but not changed thousands of times by one statement", async () => {
+    const table = await t.table("(id int PRIMARY KEY, m map<int, int>)");
+    const m = Object.fromEntries(numbers(0, 60000).map((i) => [i, i]));
+    await t.run(`INSERT INTO ${table} (id, m) VALUES (1, ?)`, [m]);
+    await t.run(`UPDATE ${table} SET m[0] = 1, m[1] = 2, m[60000] = 3 WHERE id = 1`);
+    const elements = numbers(0, 3000).map((i) => `m[${i}] = 9`).join(", ");
+    await fails(t.run(`UPDATE ${table} SET ${elements} WHERE id = 1`), codes.invalid, /divide it/);
+    const [row] = await t.rows(`SELECT m FROM ${table} WHERE id = 1`);
+    assert.deepEqual([row.m[0], row.m[1], row.m[2], row.m[60000], Object.keys(row.m).length], [1, 2, 2, 3, 60001]);
+  });
 });

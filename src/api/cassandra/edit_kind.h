@@ -28,6 +28,8 @@ typedef struct cass_mutation {
     bool deletes_row; /* before the assignments */
     const cass_assign *assigns;
     uint32_t assigns_n;
+    size_t bytes;         /* of the keys and values of the assignments */
+    uint32_t collections; /* assignments to collections, each of which takes the whole of it */
 
     bool if_exists, if_not_exists;
     const cql_relation *ifs;

@@ -9,6 +9,8 @@ typedef struct planner {
     const cass_table *t;
     cass_targets *targets;
     cass_mutation base;
+    cass_mutation statics; /* of the base the assignments to static columns, which are in an item of their own */
+    cass_mutation regular; /* … and the others */
 } planner;
 
 static err value_of(planner *p, const cql_term *term, const cql_receiver *receiver, cql_value *v) {
@@ -74,7 +76,29 @@ static err plan_value(planner *p, const cass_change_plan *c, cass_assign *a) {
     return c->value ? value_of(p, c->value, &c->value_receiver, &a->value) : OK;
 }
 
+/* A column is set once, or its elements are. */
+static err check_columns(planner *p) {
+    enum { CHANGED = 1, SET = 2 };
+    char *seen = arena_array(p->o->arena, char, p->t->table.n);
+    bool inserts = p->s->tree->verb == CQL_INSERT;
+    for (uint32_t i = 0; p->s->tree->verb != CQL_DELETE && i < p->s->changes_n; i++) {
+        const cass_change_plan *c = &p->s->changes[i];
+        char now = c->kind == CASS_ASSIGN_SET ? SET : CHANGED;
+        slice name = p->t->table.columns[c->column].name;
+        if (seen[c->column] && (now | seen[c->column]) & SET) {
+            return inserts ? op_fail(p->o, E_BAD_REQUEST, "The column names contains duplicates")
+                           : op_fail(p->o, E_BAD_REQUEST, "Multiple incompatible setting of column %.*s", slice_shown(name), name.p);
+        }
+        seen[c->column] |= now;
+    }
+    return OK;
+}
+
 static err plan_changes(planner *p) {
+    TRY(check_columns(p));
+    if (!arena_fits(p->o->arena, ((size_t)p->s->changes_n + 1) * sizeof(cass_assign))) {
+        return budget_error(p->o->budget);
+    }
     cass_assign *assigns = arena_array(p->o->arena, cass_assign, p->s->changes_n + 1);
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->s->changes_n; i++) {
@@ -207,43 +231,48 @@ static void drop_conditions(cass_mutation *m) {
     m->ifs_n = 0;
 }
 
-/* Static columns are in an item of their own. The conditions are about the row if there is one, and about the static columns otherwise;
- * if they are not met, neither is written. */
-static err add_divided(planner *p, const cql_value *partition, const cql_value *clustering, bool row) {
-    cass_assign *statics = arena_array(p->o->arena, cass_assign, p->base.assigns_n + 1),
-                *regular = arena_array(p->o->arena, cass_assign, p->base.assigns_n + 1);
-    uint32_t statics_n = 0, regular_n = 0;
-    for (uint32_t i = 0; i < p->base.assigns_n; i++) {
-        if (is_static(p, &p->base.assigns[i])) {
-            statics[statics_n++] = p->base.assigns[i];
-        } else {
-            regular[regular_n++] = p->base.assigns[i];
-        }
+static void add_assign(planner *p, cass_mutation *m, cass_assign *assigns, const cass_assign *a) {
+    assigns[m->assigns_n++] = *a;
+    m->bytes += a->key.bytes.n + a->value.bytes.n;
+    m->collections += cql_type_is_multicell(p->t->table.columns[a->column].type);
+}
+
+/* Once for all rows, which share the assignments. */
+static err divide(planner *p) {
+    size_t n = (size_t)p->base.assigns_n + 1;
+    if (!arena_fits(p->o->arena, 2 * n * sizeof(cass_assign))) {
+        return budget_error(p->o->budget);
     }
-    cass_target target = {.mutation = p->base};
-    bool conditional = cass_mutation_is_conditional(&p->base);
-    row = row || regular_n;
+    cass_assign *statics = arena_array(p->o->arena, cass_assign, n), *regular = arena_array(p->o->arena, cass_assign, n);
+    p->statics = p->regular = p->base;
+    p->statics.assigns = statics;
+    p->regular.assigns = regular;
+    p->statics.assigns_n = p->regular.assigns_n = 0;
+    p->statics.inserts = false;
+    for (uint32_t i = 0; i < p->base.assigns_n; i++) {
+        const cass_assign *a = &p->base.assigns[i];
+        is_static(p, a) ? add_assign(p, &p->statics, statics, a) : add_assign(p, &p->regular, regular, a);
+    }
+    return OK;
+}
+
+/* The conditions are about the row if there is one, and about the static columns otherwise; if they are not met, neither is written. */
+static err add_divided(planner *p, const cql_value *partition, const cql_value *clustering, bool row) {
+    cass_target target = {.mutation = p->statics};
+    uint32_t statics_n = p->statics.assigns_n;
+    row = row || p->regular.assigns_n;
     target.mutation.partition = partition;
-    if (statics_n || (conditional && !row)) {
+    if (statics_n || (cass_mutation_is_conditional(&p->base) && !row)) {
         if (row) {
             drop_conditions(&target.mutation);
         }
-        target.mutation.clustering = NULL;
-        target.mutation.assigns = statics;
-        target.mutation.assigns_n = statics_n;
-        target.mutation.inserts = false;
         TRY(add_target(p, target));
     }
-    if (row) {
-        target.mutation = p->base;
-        target.mutation.undoes = p->base.undoes || statics_n;
-        target.mutation.partition = partition;
-        target.mutation.clustering = clustering;
-        target.mutation.assigns = regular;
-        target.mutation.assigns_n = regular_n;
-        TRY(add_target(p, target));
-    }
-    return OK;
+    target.mutation = p->regular;
+    target.mutation.undoes = p->base.undoes || statics_n;
+    target.mutation.partition = partition;
+    target.mutation.clustering = clustering;
+    return row ? add_target(p, target) : OK;
 }
 
 static void set_conditions(planner *p, const cql_if *ifs) {
@@ -270,6 +299,7 @@ static err plan_insert(planner *p) {
         TRY(plan_changes(p));
     }
     p->base.inserts = true;
+    TRY(divide(p));
     return add_divided(p, keys, p->t->table.clustering_n ? keys + p->t->table.partition_n : keys, whole);
 }
 
@@ -304,6 +334,7 @@ static err plan_rows(planner *p) {
     const cql_range *ranges;
     uint32_t keys_n, ranges_n;
     bool static_only = p->s->writes_static && !p->s->writes_regular && p->s->changes_n;
+    TRY(divide(p));
     TRY(cql_restrict_keys(p->o, p->in->run, &p->s->where, &keys, &keys_n));
     TRY(cql_restrict_ranges(p->o, p->in->run, &p->s->where, &ranges, &ranges_n));
     if (cass_mutation_is_conditional(&p->base) && (keys_n > 1 || ranges_n > 1)) {

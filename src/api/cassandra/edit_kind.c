@@ -309,12 +309,18 @@ static err change(op *o, const cass_mutation *m, cass_row *row, int64_t us) {
 static const char applied_reply[] = "\x0F\0\0\0\x08"
                                     "applied\0\1";
 
+/* Reads and writes of the whole row: once, and for each assignment to a collection. */
+static uint64_t steps_of(const item_edit_input *in) {
+    const cass_mutation *m = in->ready;
+    return (1 + (uint64_t)m->collections) * item_edit_steps(in->body.n + m->bytes);
+}
+
 static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edit_result *result) {
     const cass_mutation *m = in->ready;
     cass_row row;
     bool holds;
     int64_t us;
-    if (!item_edit_pay(b, 20 + 8 * item_edit_steps(in->body.n + in->argument.n))) {
+    if (!item_edit_pay(b, 20 + 8 * steps_of(in) + m->assigns_n)) {
         return item_edit_too_long(o);
     }
     if (in->there) {
@@ -345,7 +351,7 @@ static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edi
 
 static uint64_t estimate(const item_edit_input *in) {
     const cass_mutation *m = in->ready;
-    return 50 + 16 * item_edit_steps(in->body.n + in->argument.n) + 20 * (uint64_t)m->assigns_n;
+    return 50 + 16 * steps_of(in) + 20 * (uint64_t)m->assigns_n;
 }
 
 /* A mutation always comes ready: it has the table, which the argument does not name. */

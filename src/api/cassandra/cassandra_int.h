@@ -133,6 +133,7 @@ struct cass_request {
     container *container;    /* the same */
     cass_held *held;
     cass_change told; /* what is answered when the change is decided */
+    unsigned repeats; /* of the statement, since another change came between */
     account_change *change;
     cass_handler next;                 /* continues when the change is decided */
     void (*clean)(cass_request *q);    /* frees what the request holds outside its arena; NULL: nothing */

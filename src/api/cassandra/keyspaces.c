@@ -55,6 +55,15 @@ static err refuse_existing(cass_request *q, slice name) {
     return op_fail_as(&q->op, E_CONFLICT, CASS_CODE_EXISTS, "Cannot add existing keyspace \"%.*s\"", slice_shown(name), name.p);
 }
 
+/* The statement is made again from the keyspace as it is now; not CREATE KEYSPACE, which has made it. */
+static err repeat(cass_request *q) {
+    enum { REPEATS_MAX = 10 };
+    if (q->tree->verb != CQL_CREATE_KEYSPACE && q->repeats++ < REPEATS_MAX) {
+        return cass_execute_other(q);
+    }
+    return op_fail_as(&q->op, E_PRECONDITION, CASS_CODE_CONFIG, "Another change of the keyspace came between; repeat the statement.");
+}
+
 static err noted(cass_request *q) {
     database_noting *note = (database_noting *)q->change;
     err code = q->change->commit.code;
@@ -62,7 +71,8 @@ static err noted(cass_request *q) {
         database_give(note->database_out);
     }
     if (code == E_PRECONDITION) {
-        return op_fail_as(&q->op, code, CASS_CODE_CONFIG, "Another change of the keyspace came between; repeat the statement.");
+        q->op.detail_n = 0;
+        return repeat(q);
     }
     TRY(code);
     return cass_answer_change(q, q->told);

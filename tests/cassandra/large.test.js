@@ -4,6 +4,8 @@ import { assert, codes, fails, suite } from "./harness.js";
 
 const numbers = (from, to) => Array.from({ length: to - from }, (_, i) => from + i);
 
+const patient = { readTimeout: 60000 }; // a loaded machine takes its time
+
 // A table of many columns, so that each of its rows takes some memory to read.
 const wide = (t, key) => t.table(`(p int, c int, s int static, ${numbers(0, 300).map((i) => `v${i} int`).join(", ")}, PRIMARY KEY (${key}))`);
 
@@ -30,9 +32,9 @@ suite("large", (t) => {
   t.it("numbers of partitions are aggregated and grouped in the memory of one", async () => {
     const table = await wide(t, "p, c");
     await write(t, 6000, `INSERT INTO ${table} (p, s) VALUES (?, ?)`, (p) => [p, p]);
-    const [all] = await t.rows(`SELECT count(*) AS n, max(s) AS most FROM ${table}`, undefined, { fetchSize: 0 });
+    const [all] = await t.rows(`SELECT count(*) AS n, max(s) AS most FROM ${table}`, undefined, { fetchSize: 0, ...patient });
     assert.deepEqual([Number(all.n), all.most], [6000, 5999]);
-    const groups = await t.rows(`SELECT p, max(s) AS most FROM ${table} GROUP BY p`, undefined, { fetchSize: 0 });
+    const groups = await t.rows(`SELECT p, max(s) AS most FROM ${table} GROUP BY p`, undefined, { fetchSize: 0, ...patient });
     assert.equal(groups.length, 6000);
     assert.ok(groups.every((row) => row.p === row.most));
   });
@@ -44,7 +46,7 @@ suite("large", (t) => {
     await t.run(`INSERT INTO ${table} (p, c, v1) VALUES (1, 5500, 7) USING TIMESTAMP 9000000000000000`);
     const now = Date.now() * 1000;
     for (const us of [now, now, now + 1]) {
-      await t.run(`DELETE FROM ${table} USING TIMESTAMP ${us} WHERE p = 1`);
+      await t.run(`DELETE FROM ${table} USING TIMESTAMP ${us} WHERE p = 1`, undefined, patient);
       assert.deepEqual(await t.rows(`SELECT c, s, v1 FROM ${table} WHERE p = 1`), [{ c: 5500, s: null, v1: 7 }]);
     }
   });

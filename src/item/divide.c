@@ -199,11 +199,13 @@ void item__divide_again(item_commit *c) {
     item_commit_parts *p = c->parts;
     division *list = p->list;
     size_t left = count_undecided(p), n = p->n;
+    bool prepares = c->prepares; /* false: no worker could prepare them, so the committers decide now */
     c->again = false;
     p->left = left;
     for (size_t i = 0; i < n && left; i++) { /* once the last one is submitted, the request may be freed */
         if (list[i].commit.again) {
             left--;
+            list[i].commit.prepares = prepares;
             item__submit_here(&list[i].commit);
         }
     }

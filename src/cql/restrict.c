@@ -249,7 +249,7 @@ static err merge(analysis *a, const cql_relation *r, const cql_column **columns)
 }
 
 static err read_relation(analysis *a, const cql_relation *r) {
-    const cql_column **columns;
+    const cql_column **columns = NULL;
     if (r->kind == CQL_RELATION_FUNCTION) {
         cql_receiver time = {r->columns[0], cql_type_of(CQL_TIMESTAMP)};
         if (!slice_eq(r->columns[0], SLICE_LIT("cosmos_changefeed_start_time")) || a->in->purpose != CQL_FOR_SELECT ||

@@ -492,8 +492,8 @@ static err sort_entries(op *o, const cql_type *type, cql_value *values, uint32_t
 }
 
 err cql_value_normalise(op *o, const cql_type *type, cql_value v, cql_value *value_out) {
-    cql_value *values;
-    uint32_t n;
+    cql_value *values = NULL;
+    uint32_t n = 0;
     *value_out = v;
     if (cql_value_is_null(v) || v.bytes.n == 0 || !has_ordered(type) || type->kind == CQL_VECTOR) {
         return OK;

@@ -319,7 +319,7 @@ static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edi
     const cass_mutation *m = in->ready;
     cass_row row;
     bool holds;
-    int64_t us;
+    int64_t us = 0;
     if (!item_edit_pay(b, 20 + 8 * steps_of(in) + m->assigns_n)) {
         return item_edit_too_long(o);
     }

@@ -161,8 +161,8 @@ static err read_keys(op *o, const cql_type *type, slice list, const cass_stamp *
 
 /* What the metadata lists is merged into the elements of the value, in the order of the keys. */
 static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp *base, cass_cell *cell) {
-    cass_element *listed;
-    uint32_t listed_n, n = 0, i = 0;
+    cass_element *listed = NULL;
+    uint32_t listed_n = 0, n = 0, i = 0;
     if (type->kind == CQL_LIST) {
         stamp_places(list, base, cell);
         return OK;

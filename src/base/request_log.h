@@ -20,12 +20,18 @@ typedef struct request_log_rules {
 void request_log_set(const request_log_rules *rules); /* at start-up, before there are requests */
 
 /* Which logs should record a request. */
-typedef enum request_log_kind { REQUEST_LOG_NONE = 0, REQUEST_LOG_ACCESS = 1, REQUEST_LOG_SLOW = 2 } request_log_kind;
+typedef enum request_log_kind {
+    REQUEST_LOG_NONE = 0,
+    REQUEST_LOG_ACCESS = 1,
+    REQUEST_LOG_SLOW = 2,
+    REQUEST_LOG_RECENT = 4, /* the last requests, in memory (request_recent.h) */
+} request_log_kind;
 
-extern bool request_log_is_on; /* set by request_log_set */
-unsigned request_log_choose(int64_t us);
-static inline unsigned request_log_wants(int64_t us) {
-    return request_log_is_on ? request_log_choose(us) : REQUEST_LOG_NONE;
+extern bool request_log_is_on;          /* set by request_log_set */
+bool request_log_may_want(bool failed); /* cheap, for callers that must compute the time first */
+unsigned request_log_choose(int64_t us, bool failed);
+static inline unsigned request_log_wants(int64_t us, bool failed) {
+    return request_log_may_want(failed) ? request_log_choose(us, failed) : REQUEST_LOG_NONE;
 }
 
 /* Whether the slow log records a request that took this long, so that an explanation is needed. */
@@ -40,7 +46,11 @@ typedef struct request_log_entry {
     int64_t us;
     int64_t range; /* negative: none */
     slice activity;
+    bool failed;
     slice explanation; /* for a slow request: "name=number name=number"; empty: none */
 } request_log_entry;
 
 void request_log_write(unsigned wanted, const request_log_entry *entry);
+
+/* Makes client input safe to show: keeps visible ASCII except quotes, and shows everything else as '?'. "-" if it is empty. */
+void request_log_plain(char *into, size_t into_n, slice text);

@@ -15,7 +15,7 @@
 static unsigned chosen_of(unsigned requests, int64_t us) {
     unsigned n = 0;
     for (unsigned i = 0; i < requests; i++) {
-        n += request_log_wants(us) != REQUEST_LOG_NONE;
+        n += request_log_wants(us, false) != REQUEST_LOG_NONE;
     }
     return n;
 }
@@ -40,7 +40,7 @@ static void all_slow_ones_are_taken(void **state) {
     request_log_set(&(request_log_rules){.slow_us = 1000});
     assert_int_equal(chosen_of(10, 999), 0);
     assert_int_equal(chosen_of(10, 1000), 10);
-    assert_int_equal(request_log_wants(1000), REQUEST_LOG_SLOW);
+    assert_int_equal(request_log_wants(1000, false), REQUEST_LOG_SLOW);
     assert_true(request_log_explains());
 }
 

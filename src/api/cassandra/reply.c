@@ -41,7 +41,7 @@ static const char *verb_of(const cass_request *q) {
 
 static void log_request(const cass_request *q, int32_t status) {
     int64_t us = clock_monotonic_us(net_loop_clock(q->frame->client.loop)) - q->started_us;
-    unsigned wanted = request_log_wants(us);
+    unsigned wanted = request_log_wants(us, status != 0);
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "cassandra",
                                                        .verb = slice_str(verb_of(q)),
@@ -49,6 +49,7 @@ static void log_request(const cass_request *q, int32_t status) {
                                                        .status = (unsigned)status,
                                                        .charge_ru = q->op.charge_ru,
                                                        .us = us,
+                                                       .failed = status != 0,
                                                        .range = q->call.any.marked ? (int64_t)q->call.any.mark.range_id : -1});
     }
 }

@@ -126,7 +126,7 @@ static void remember(mongo_request *q, int64_t us) {
 }
 
 static void log_request(const mongo_request *q, int64_t us, int32_t status) {
-    unsigned wanted = request_log_wants(us);
+    unsigned wanted = request_log_wants(us, status != 0);
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "mongo",
                                                        .verb = slice_str(q->command ? q->command->name : "?"),
@@ -134,6 +134,7 @@ static void log_request(const mongo_request *q, int64_t us, int32_t status) {
                                                        .status = (unsigned)status,
                                                        .charge_ru = q->op.charge_ru,
                                                        .us = us,
+                                                       .failed = status != 0,
                                                        .range = q->call.any.marked ? (int64_t)q->call.any.mark.range_id : -1});
     }
 }

@@ -176,7 +176,7 @@ buf *sql_start_body(sql_request *q) {
 
 static void log_request(const sql_request *q) {
     int64_t us = sql_elapsed_us(q);
-    unsigned wanted = request_log_wants(us);
+    unsigned wanted = request_log_wants(us, q->status >= 400);
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "sql",
                                                        .verb = q->http->verb,
@@ -185,6 +185,7 @@ static void log_request(const sql_request *q) {
                                                        .substatus = q->substatus,
                                                        .charge_ru = q->op.charge_ru,
                                                        .us = us,
+                                                       .failed = q->status >= 400,
                                                        .range = q->range - 1,
                                                        .activity = slice_of(q->activity, 36),
                                                        .explanation = q->explanation});
@@ -192,7 +193,7 @@ static void log_request(const sql_request *q) {
 }
 
 void sql_end(sql_request *q) {
-    if (request_log_is_on) {
+    if (request_log_may_want(q->status >= 400)) {
         log_request(q);
     }
     call_commit_give(&q->commit);

@@ -84,7 +84,7 @@ void table_add_etag(buf *out, slice body, uint64_t version, uint32_t ts) {
 
 static void log_request(const table_request *q) {
     int64_t us = clock_monotonic_us(net_loop_clock(q->http->client->loop)) - q->started_us;
-    unsigned wanted = request_log_wants(us);
+    unsigned wanted = request_log_wants(us, q->status >= 400);
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "table",
                                                        .verb = q->http->verb,
@@ -92,13 +92,14 @@ static void log_request(const table_request *q) {
                                                        .status = q->status,
                                                        .charge_ru = q->op.charge_ru,
                                                        .us = us,
+                                                       .failed = q->status >= 400,
                                                        .range = -1,
                                                        .activity = slice_of(q->id, EDM_GUID_TEXT)});
     }
 }
 
 void table_end(table_request *q) {
-    if (request_log_is_on) {
+    if (request_log_may_want(q->status >= 400)) {
         log_request(q);
     }
     access_reach_end(&q->reach);

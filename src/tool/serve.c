@@ -12,6 +12,7 @@
 #include "api/cassandra/cassandra.h"
 #include "api/direct/direct.h"
 #include "api/mongo/mongo.h"
+#include "api/portal/portal.h"
 #include "api/table/table.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -107,6 +108,13 @@ static bool open_core(server *s, char *why) {
         .background = true,
     };
     return account_open(&ao, &s->account, why, WHY_BYTES) == OK;
+}
+
+/* Requests on the SQL API's port that are not the SQL API's. */
+static bool handle_extra(void *context, http_request *request) {
+    static const portal_options portal = {.field = sql_field_of};
+    server *s = context;
+    return portal_handle(&portal, request) || admin_handle(s->admin, request);
 }
 
 /* On loopback with the public emulator key, the admin API needs no key. */
@@ -226,8 +234,8 @@ static bool open_net(server *s, char *why) {
         .server = s->net,
         .faults = s->faults,
         .scripts = s->scripts,
-        .extra_handler = admin_handle,
-        .extra_context = s->admin,
+        .extra_handler = handle_extra,
+        .extra_context = s,
     };
     s->sql = sql_open(&options_sql);
     table_options options_table = {

@@ -3,10 +3,28 @@
 # The C++ compiler that goes with a C compiler, for the one file that needs it.
 cxx_of() { case $1 in *clang*) echo "${1/clang/clang++}" ;; *gcc*) echo "${1/gcc/g++}" ;; *) echo "${CXX:-c++}" ;; esac; }
 
+# The portal's pages, in portal/dist, which every build embeds: made again when their sources have changed. TESELA_PORTAL=off leaves them out,
+# for machines without npm.
+portal_sources() { (cd "$root/portal" && find index.html vite.config.js tsconfig.json package-lock.json public src -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum); }
+build_portal() {
+    [ "${TESELA_PORTAL:-on}" != off ] || return 0
+    mkdir -p "$root/portal/dist"
+    (
+        flock 8
+        sources=$(portal_sources)
+        if [ "$(cat "$root/portal/dist/.built" 2>/dev/null)" != "$sources" ]; then
+            setup portal
+            (cd "$root/portal" && npm run --silent build) >&2
+            printf '%s\n' "$sources" >"$root/portal/dist/.built"
+        fi
+    ) 8>"$root/portal/.lock"
+}
+
 # build FOLDER COMPILER "meson options" [targets]: set up when new or when the options have changed, then ninja.
 build() {
     local folder=$root/$1 compiler=$2 options=$3
     shift 3
+    build_portal
     mkdir -p "$folder"
     (
         flock 9

@@ -17,6 +17,7 @@ step sdk 'the official SDK against the server with AddressSanitizer, over https'
 step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
+step browser "the portal in Debian's Chromium, against the server with AddressSanitizer"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step timed 'SDK files that measure time, and the examples, against the optimised build'
 step fuzz 'each fuzz target with the same few thousand inputs'
@@ -202,6 +203,13 @@ step_table() {
     build_asan tesela
     (cd "$root/tests/table" &&
         TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_SCHEMES=https timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+}
+
+# Pictures of the main views stay in build-logs/browser.
+step_browser() {
+    setup browser
+    build_asan tesela
+    (cd "$root/tests/browser" && TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_PICTURES=$root/build-logs/browser timeout 300 node --test --test-reporter=spec ./*.test.js)
 }
 
 step_mongo() {

@@ -7,6 +7,7 @@
 #include "doc/path.h"
 #include "item/hot.h"
 #include "item/range_info.h"
+#include "net/frames.h"
 
 typedef struct admin_request admin_request;
 
@@ -75,7 +76,23 @@ struct admin {
 
     unfinished seedings[SEEDINGS_MAX];
     size_t seedings_n;
+
+    frames_front live;  /* live.c */
+    atomic_uint live_n; /* its open connections */
 };
+
+/* ---- the state of the whole (front.c) ---- */
+
+bool admin_is_open(const admin *a); /* requests need no key */
+bool admin_is_stopping(admin *a);
+void admin_enter_work(admin *a); /* before work is handed to a worker: admin_stop waits until it has left */
+void admin_leave_work(admin *a);
+
+/* ---- the stream of /_tesela/live ---- */
+
+enum { ADMIN_LIVE_MAX = 32 };
+void admin_live_init(admin *a);
+void admin_live_accept(admin *a, http_request *http);
 
 /* ---- decoding ---- */
 
@@ -103,6 +120,9 @@ void admin_add(buf *out, const char *name, uint64_t value);                     
 void admin_add_text(buf *out, const char *name, slice value);                   /* ,"name":"value" */
 void admin_add_decimal(buf *out, const char *name, double value, int decimals); /* ,"name":1.25 */
 void admin_add_id(buf *out, const char *name, uint32_t id);                     /* ,"name":"7" */
+
+void admin_add_container(buf *out, const report_container *c, bool whole); /* with sums; `whole`: with the memo of the API's front end */
+void admin_add_range(const admin *a, buf *out, const container *c, size_t position);
 
 void admin_add_paths(buf *out); /* all endpoint paths, as a JSON array */
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/request_log.h"
 #include "doc/json.h"
+#include "net/websocket.h"
 
 enum { WAITING_MAX = 100 };
 
@@ -72,7 +73,7 @@ static void add_allowed(http_request *http) {
 
 static void log_request(const admin_request *q) {
     int64_t us = clock_monotonic_us(net_loop_clock(q->http->client->loop)) - q->started_us;
-    unsigned wanted = request_log_wants(us);
+    unsigned wanted = request_log_wants(us, false) & ~(unsigned)REQUEST_LOG_RECENT; /* the portal does not watch itself */
     if (wanted) {
         request_log_write(wanted, &(request_log_entry){.api = "admin",
                                                        .verb = q->http->verb,
@@ -156,14 +157,20 @@ static bool enter_queue(admin_request *q, bool *turn_out) {
     return fits;
 }
 
-static bool is_stopping(admin *a) {
+bool admin_is_stopping(admin *a) {
     pthread_mutex_lock(&a->lock);
     bool stopping = a->stopping;
     pthread_mutex_unlock(&a->lock);
     return stopping;
 }
 
-static void leave_work(admin *a) {
+void admin_enter_work(admin *a) {
+    pthread_mutex_lock(&a->lock);
+    a->working++;
+    pthread_mutex_unlock(&a->lock);
+}
+
+void admin_leave_work(admin *a) {
     pthread_mutex_lock(&a->lock);
     if (--a->working == 0) {
         pthread_cond_broadcast(&a->idle);
@@ -175,15 +182,15 @@ static void on_worker(call *c) {
     admin_request *q = (admin_request *)c;
     admin *a = q->admin;
     q->begun = true;
-    c->code = is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
-    leave_work(a);
+    c->code = admin_is_stopping(a) ? E_UNAVAILABLE : q->endpoint->run(q);
+    admin_leave_work(a);
 }
 
 static void worker_done(call *c) {
     admin_request *q = (admin_request *)c;
     q->code = c->code;
     if (!q->begun) {
-        leave_work(q->admin);
+        admin_leave_work(q->admin);
     }
     leave_queue(q);
     answer(q);
@@ -191,9 +198,7 @@ static void worker_done(call *c) {
 
 static void start(admin_request *q) {
     admin *a = q->admin;
-    pthread_mutex_lock(&a->lock);
-    a->working++;
-    pthread_mutex_unlock(&a->lock);
+    admin_enter_work(a);
     call_init(&q->call, &a->core, q->http->client, &q->op, NULL, worker_done);
     call_work(&q->call, NET_ADMIN, on_worker);
 }
@@ -222,7 +227,7 @@ static err check_bearer(admin_request *q, slice token, access_key *key_out) {
 
 /* Whether requests need no key: the server is local and has the public emulator key. Requests from web pages are rejected earlier
  * (net/guard.h). */
-static bool is_open(const admin *a) {
+bool admin_is_open(const admin *a) {
     access_key unused;
     return a->local && access_ring_find(access_keys_ring(a->keys), slice_str(access_key_emulator), &unused);
 }
@@ -231,7 +236,7 @@ static err authenticate(admin_request *q) {
     slice authorization = q->admin->authorization(q->http);
     slice scheme = slice_of(authorization.p, authorization.n < 7 ? authorization.n : 7);
     q->key = ACCESS_KEY_COUNT;
-    if (authorization.n == 0 && is_open(q->admin)) {
+    if (authorization.n == 0 && admin_is_open(q->admin)) {
         return OK;
     }
     TRY(slice_eq_nocase(scheme, SLICE_LIT("Bearer "))
@@ -281,6 +286,10 @@ bool admin_handle(void *context, http_request *http) {
     if (!slice_starts(http->path, SLICE_LIT(PREFIX)) && !slice_eq(http->path, SLICE_LIT("/metrics"))) {
         return false;
     }
+    if (websocket_wanted(http) && slice_eq(http->path, SLICE_LIT(PREFIX "live"))) {
+        admin_live_accept(context, http);
+        return true;
+    }
     admin_request *q = arena_new(http->arena, admin_request);
     q->admin = context;
     q->http = http;
@@ -308,6 +317,7 @@ admin *admin_open(const admin_options *options) {
     a->authorization = options->authorization;
     a->check_signature = options->check_signature;
     a->started_ms = clock_wall_ms(account_items(a->account)->clock);
+    admin_live_init(a);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->idle, NULL);
     return a;

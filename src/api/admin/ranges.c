@@ -13,6 +13,24 @@ static int64_t now_ms(const admin_request *q) {
     return clock_wall_ms(account_items(q->admin->account)->clock);
 }
 
+static void add_limits(buf *out, const account_rules *rules) {
+    buf_addf(out, ",\"limits\":{\"throttling\":%s", rules->unlimited ? "false" : "true");
+    admin_add(out, "partitionRuPerSecond", rules->range_throughput);
+    admin_add(out, "partitionBytes", rules->range_bytes);
+    admin_add(out, "logicalPartitionBytes", rules->partition_bytes);
+    admin_add(out, "fixedContainerBytes", rules->fixed_bytes);
+    buf_add_byte(out, '}');
+}
+
+static void add_ports(buf *out, const net_server *server) {
+    buf_add_lit(out, ",\"ports\":{");
+    for (unsigned i = 0; i < net_server_ports(server); i++) {
+        net_port port = net_server_port(server, i);
+        buf_addf(out, "%s\"%s\":%u", i ? "," : "", port.name, port.port);
+    }
+    buf_add_byte(out, '}');
+}
+
 err admin_overview(admin_request *q) {
     admin *a = q->admin;
     report all;
@@ -37,6 +55,9 @@ err admin_overview(admin_request *q) {
     admin_add_decimal(out, "cpuSeconds", process.cpu_s, 2);
     admin_add(out, "faults", faults_list(a->faults, faults));
     admin_add(out, "faultsInjected", faults_hits(a->faults));
+    buf_addf(out, ",\"readOnly\":%s", q->read_only ? "true" : "false");
+    add_limits(out, account_get_rules(a->account));
+    add_ports(out, a->server);
     buf_add_lit(out, ",\"paths\":");
     admin_add_paths(out);
     buf_add_lit(out, "}\n");
@@ -81,8 +102,7 @@ static void add_numbers(buf *out, const report_range *r) {
     admin_add(out, "latencyMaxUs", r->last.latency_max_us);
 }
 
-/* `whole`: includes the memo of the API's front end. */
-static void add_container(buf *out, const report_container *c, bool whole) {
+void admin_add_container(buf *out, const report_container *c, bool whole) {
     report_range sum = report_sum(c->container);
     add_names(out, c->container);
     admin_add_text(out, "api", c->container->api);
@@ -105,10 +125,10 @@ static void add_container(buf *out, const report_container *c, bool whole) {
 }
 
 /* The hottest key of the last minute; null if the range has had no requests. */
-static void add_hottest(admin_request *q, buf *out, const container *c, size_t position) {
+static void add_hottest(const admin *a, buf *out, const container *c, size_t position) {
     hotkey top[HOTKEYS_TOP];
     buf_add_lit(out, ",\"hottest\":");
-    if (range_hottest_keys(c, position, clock_monotonic_us(account_items(q->admin->account)->clock), top) == 0) {
+    if (range_hottest_keys(c, position, clock_monotonic_us(account_items(a->account)->clock), top) == 0) {
         buf_add_lit(out, "null");
         return;
     }
@@ -118,7 +138,7 @@ static void add_hottest(admin_request *q, buf *out, const container *c, size_t p
     buf_add_byte(out, '}');
 }
 
-static void add_range(admin_request *q, buf *out, const container *c, size_t i) {
+void admin_add_range(const admin *a, buf *out, const container *c, size_t i) {
     range_info info;
     report_range r = report_range_at(c, i);
     const partition_range *range = &info.range;
@@ -138,7 +158,7 @@ static void add_range(admin_request *q, buf *out, const container *c, size_t i) 
     admin_add(out, "lsn", r.lsn);
     admin_add(out, "segments", r.segments);
     buf_addf(out, ",\"moving\":%s", r.moving ? "true" : "false");
-    add_hottest(q, out, c, i);
+    add_hottest(a, out, c, i);
     buf_add_byte(out, '}');
 }
 
@@ -164,11 +184,11 @@ static void add_page(admin_request *q, const report_container *c, page *p) {
         }
         if (!listed) {
             buf_add(&q->body, ",", p->containers++ > 0);
-            add_container(&q->body, c, p->whole);
+            admin_add_container(&q->body, c, p->whole);
             listed = true;
         }
         buf_add(&p->ranges, ",", p->written++ > 0);
-        add_range(q, &p->ranges, c->container, i);
+        admin_add_range(q->admin, &p->ranges, c->container, i);
     }
 }
 

@@ -50,7 +50,11 @@
     X(PRIORITY, "x-ms-cosmos-priority-level")                                                                                              \
     X(THROUGHPUT_BUCKET, "x-ms-cosmos-throughput-bucket")                                                                                  \
     X(SUPPORTED_FORMATS, "x-ms-cosmos-supported-serialization-formats")                                                                    \
-    X(CONTENT_FORMAT, "x-ms-documentdb-content-serialization-format")
+    X(CONTENT_FORMAT, "x-ms-documentdb-content-serialization-format")                                                                      \
+    X(ACCEPT, "accept")                                                                                                                    \
+    X(ACCEPT_ENCODING, "accept-encoding")                                                                                                  \
+    X(SEC_FETCH_SITE, "sec-fetch-site")                                                                                                    \
+    X(SEC_FETCH_MODE, "sec-fetch-mode")
 
 typedef enum sql_field {
 #define SQL_FIELD_NAME(name, text) FIELD_##name,

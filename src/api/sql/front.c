@@ -5,6 +5,7 @@
 #include "api/sql/auth.h"
 #include "api/sql/authorization.h"
 #include "base/memory.h"
+#include "net/websocket.h"
 #include "query/condition.h"
 
 enum { UUID_TEXT = 36 };
@@ -220,6 +221,15 @@ slice sql_authorization_of(const http_request *request) {
     return request->field[FIELD_AUTHORIZATION];
 }
 
+slice sql_field_of(const http_request *request, const char *name) {
+    for (size_t i = 0; i < FIELD_COUNT; i++) {
+        if (strcmp(field_names[i], name) == 0) {
+            return request->field[i];
+        }
+    }
+    return SLICE_EMPTY;
+}
+
 err sql_check_signature(op *o, const access_ring *ring, const http_request *request, access_key *key_out) {
     static const sql_route nothing = {.type = {"", 0}, .link = {"", 0}};
     sql_auth_request what = {request->verb, &nothing, request->field[FIELD_X_MS_DATE], request->field[FIELD_DATE]};
@@ -322,13 +332,18 @@ static bool answer_extra(http_request *http) {
     return true;
 }
 
+/* Paths of the SQL API are `/` and those that begin with 'd', except a few; clients of it do not accept HTML. */
+static bool is_extra(const http_request *http) {
+    return http->path.n > 1 ? http->path.p[1] != 'd' : http->field[FIELD_ACCEPT].n > 0;
+}
+
 static void handle(http_request *http) {
     sql_handler handler = NULL;
-    if (http->path.n > 1 && http->path.p[1] != 'd' && answer_extra(http)) {
+    if (is_extra(http) && answer_extra(http)) {
         return;
     }
     sql_request *q = make_request(http);
-    err code = find_handler(q, &handler);
+    err code = websocket_wanted(http) ? E_BAD_REQUEST : find_handler(q, &handler);
     if (code != OK) {
         sql_fail(q, code);
     } else {
@@ -347,7 +362,7 @@ sql_front *sql_open(const sql_options *options) {
     sql_front *front = mem_zero(sizeof *front);
     unsigned loops = net_server_loops(options->server);
     *front = (sql_front){
-        .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .handle = handle, .refuse = refuse},
+        .http = {.name = "sql", .fields = field_names, .fields_n = FIELD_COUNT, .websockets = true, .handle = handle, .refuse = refuse},
         .account = options->account,
         .core = {.account = options->account, .scripts = options->scripts, .faults = options->faults},
         .keys = options->keys,

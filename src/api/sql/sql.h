@@ -37,15 +37,16 @@ typedef struct sql_options {
     script_pool *scripts; /* stopped before the account, closed after the server */
     faults *faults;       /* NULL: fault injection is off; outlives the front */
 
-    /* Handler for paths that are not under /dbs; returns true if it answers the request. NULL: none. The request's fields are those of
-     * api/sql/fields.h. */
+    /* Handler for paths that are not under /dbs, and for `/` if a browser asks for a page; returns true if it answers the request. It gets
+     * upgrades to WebSockets too (net/websocket.h). NULL: none. The request's fields are those of api/sql/fields.h. */
     bool (*extra_handler)(void *context, http_request *request);
     void *extra_context;
 } sql_options;
 
 /* For extra_handler: checks the signature of a request that names no resource (type and link are empty). Resource tokens are rejected. */
 MUST_CHECK err sql_check_signature(op *o, const access_ring *ring, const http_request *request, access_key *key_out);
-slice sql_authorization_of(const http_request *request); /* the authorization field; p NULL if absent */
+slice sql_authorization_of(const http_request *request);           /* the authorization field; p NULL if absent */
+slice sql_field_of(const http_request *request, const char *name); /* a field of api/sql/fields.h by its text; p NULL if absent */
 
 sql_front *sql_open(const sql_options *options);
 const http_front *sql_http(const sql_front *front);        /* pass this to net_listen */

@@ -1,0 +1,87 @@
+// How the portal's files are served, and the live stream, with bare requests.
+
+import { gunzipSync } from "node:zlib";
+import http from "node:http";
+import { after, before, describe, it } from "node:test";
+import { assert, Browser, emulatorKey, Server } from "./harness.js";
+
+const own = Buffer.alloc(64, "own key").toString("base64");
+
+function ask(server, path, { method = "GET", headers = {} } = {}) {
+  return new Promise((done, fail) => {
+    const request = http.request({ host: "127.0.0.1", port: server.port, path, method, headers }, (answer) => {
+      const parts = [];
+      answer.on("data", (part) => parts.push(part)).on("end", () => done({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts) }));
+    });
+    request.on("error", fail).end();
+  });
+}
+
+describe("the portal's files", () => {
+  let server;
+  before(async () => (server = await Server.start()));
+  after(() => server?.stop());
+
+  it("are compressed, small, and cached", async () => {
+    const page = await ask(server, "/_explorer/", { headers: { "accept-encoding": "gzip, br" } });
+    assert.equal(page.headers["content-encoding"], "gzip");
+    const html = gunzipSync(page.body).toString();
+    assert.doesNotMatch(html, /<script(?![^>]*src=)|<style|https?:/);
+    let bytes = page.body.length;
+    for (const [, path] of html.matchAll(/(?:src|href)="([^"]+)"/g)) {
+      const file = await ask(server, path, { headers: { "accept-encoding": "gzip" } });
+      assert.equal(file.status, 200, path);
+      bytes += file.body.length;
+      if (path.includes("/assets/")) assert.match(file.headers["cache-control"], /immutable/);
+    }
+    assert.ok(bytes < 200_000, `the first view takes ${bytes} bytes`);
+    const again = await ask(server, "/_explorer/", { headers: { "if-none-match": page.headers.etag } });
+    assert.deepEqual([again.status, again.body.length], [304, 0]);
+    assert.equal((await ask(server, "/_explorer/")).body.toString(), html);
+  });
+
+  it("are read only, and not by other sites", async () => {
+    assert.equal((await ask(server, "/_explorer/", { method: "POST" })).status, 405);
+    assert.equal((await ask(server, "/_explorer/nothing")).status, 404);
+    assert.equal((await ask(server, "/_explorer/../dbs")).status, 404);
+    const other = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" };
+    assert.equal((await ask(server, "/_explorer/", { headers: other })).status, 403);
+    assert.equal((await ask(server, "/_explorer/", { headers: { ...other, "sec-fetch-mode": "navigate" } })).status, 200);
+    assert.equal((await ask(server, "/", { headers: { accept: "text/html" } })).headers.location, "/_explorer/");
+    assert.equal((await ask(server, "/", { headers: { accept: "application/json" } })).status, 401);
+  });
+});
+
+// The first message of the stream, or the code that closed it.
+function listen(page, first) {
+  return page.evaluate(
+    (first) =>
+      new Promise((done) => {
+        const socket = new WebSocket(`ws://${location.host}/_tesela/live`);
+        socket.onopen = () => socket.send(first);
+        socket.onmessage = (event) => {
+          done(JSON.parse(event.data));
+          socket.close();
+        };
+        socket.onclose = (event) => done(event.code);
+      }),
+    first,
+  );
+}
+
+describe("the live stream", () => {
+  const browser = new Browser();
+  let server;
+  before(async () => (server = await Server.start({ flags: ["--key", own] })));
+  after(() => server?.stop());
+
+  it("needs a key, and messages that are JSON", () =>
+    browser.with(server, {}, async (page) => {
+      await page.goto(`${server.endpoint("http")}/_explorer/`);
+      assert.equal(await listen(page, "{}"), 4401);
+      assert.equal(await listen(page, JSON.stringify({ authorization: `Bearer ${emulatorKey}` })), 4401);
+      assert.equal(await listen(page, "no JSON"), 4400);
+      assert.equal(await listen(page, JSON.stringify({ authorization: `Bearer ${own}`, database: 7 })), 4400);
+      assert.deepEqual((await listen(page, JSON.stringify({ authorization: `Bearer ${own}` }))).containers, []);
+    }));
+});

@@ -10,8 +10,9 @@
  * A lean policy may have *key indexes*: their entries are a document's keys by a pattern of paths (mql/key.h), in MongoDB's order of
  * values. Each item that the index does not leave out has an entry, also if it lacks the paths.
  *
- * In addition, GeoJSON shapes at spatial paths have an entry for each of their cells (cells.h), and texts at full-text paths one for each
- * word. These entries have index paths of their own. Vectors have no entries; those with a diskANN index are in graphs (item/nearest.h). */
+ * In addition, GeoJSON shapes at spatial paths have an entry for each of their cells (geo/cells.h), and texts at full-text paths one for
+ * each word. These entries have index paths of their own. Vectors have no entries; those with a diskANN index are in graphs
+ * (item/nearest.h). */
 #pragma once
 
 #include "base/op.h"

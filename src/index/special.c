@@ -1,8 +1,8 @@
 /* special.c — terms of GeoJSON shapes and of texts. */
 #include <stdlib.h>
 
+#include "geo/cells.h"
 #include "geo/geojson.h"
-#include "index/cells.h"
 #include "index/terms_int.h"
 
 /* Steps for all shapes of an item together. Checking that a polygon of n points does not cross itself takes n² / 4 steps. */
@@ -16,7 +16,7 @@ typedef struct shapes {
 } shapes;
 
 static void list_shape(shapes *s, index_path path, slice object) {
-    index_cell cells[INDEX_CELLS_STORED];
+    geo_cell cells[GEO_CELLS_STORED];
     geo_shape shape;
     slice reason;
     doc_element type;
@@ -24,11 +24,11 @@ static void list_shape(shapes *s, index_path path, slice object) {
     if (l->large || !doc_find_member(object, SLICE_LIT("coordinates"), &type) || !geojson_read(&l->scratch, object, &shape, &reason)) {
         return;
     }
-    size_t n = index_cells_of(&shape, &s->steps, cells);
+    size_t n = geo_cells_of(&shape, &s->steps, cells);
     l->large = l->n + n > INDEX_TERMS_MAX;
     for (size_t i = 0; i < n && !l->large; i++) {
         index__begin_term(l, index_path_mixed(path, INDEX_OF_CELLS));
-        index_cell_spell(&l->bytes, cells[i]);
+        geo_cell_spell(&l->bytes, cells[i]);
         index__end_term(l);
     }
     arena_reset(&l->scratch);

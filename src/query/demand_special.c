@@ -2,8 +2,8 @@
  * phrase. Their spans are of special paths that hold no values, so no order can be walked by them (`steps` is NULL). */
 #include <math.h>
 
+#include "geo/cells.h"
 #include "geo/geojson.h"
-#include "index/cells.h"
 #include "query/demand_int.h"
 
 typedef query__demand_reader reader;
@@ -14,16 +14,16 @@ static bool is_named(const query_expr *e, const char *name) {
 
 /* ---- shapes ---- */
 
-static slice spelled(arena *a, index_cell cell) {
-    char space[INDEX_CELL_BYTES];
+static slice spelled(arena *a, geo_cell cell) {
+    char space[GEO_CELL_BYTES];
     buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
-    index_cell_spell(&b, cell);
+    geo_cell_spell(&b, cell);
     return arena_copy(a, buf_view(&b));
 }
 
 static void add_cells(reader *r, index_path path, const geo_shape *shape, double angle, find_demand *c) {
-    index_cell_span near[INDEX_CELL_SPANS_MAX];
-    size_t n = index_cells_near(shape, angle, &r->steps, near);
+    geo_cell_span near[GEO_CELL_SPANS_MAX];
+    size_t n = geo_cells_near(shape, angle, &r->steps, near);
     c->spans = arena_array(r->arena, find_span, n + 1);
     for (size_t i = 0; i < n; i++) {
         c->spans[i] = (find_span){index_path_mixed(path, INDEX_OF_CELLS), spelled(r->arena, near[i].first),

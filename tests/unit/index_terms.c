@@ -9,8 +9,8 @@
 
 #include "base/random.h"
 #include "doc/json.h"
+#include "geo/cells.h"
 #include "geo/geo.h"
-#include "index/cells.h"
 #include "index/terms.h"
 #include "random_document.h"
 
@@ -126,7 +126,7 @@ static void the_cell_of_a_point_is_where_it_is(void **state) {
     index_policy policy = policy_of(SPATIAL("/at/?"));
     index_list l = listed(&policy, "{\"at\":" POINT "}");
     buf value = buf_init(BUF_NO_LIMIT);
-    index_cell_spell(&value, index_cell_at(geo_point_at(2.35, 48.86).v, INDEX_CELL_LEVELS));
+    geo_cell_spell(&value, geo_cell_at(geo_point_at(2.35, 48.86).v, GEO_CELL_LEVELS));
     assert_true(has_term(&l, index_path_mixed(path_of("at"), INDEX_OF_CELLS), buf_view(&value)));
     buf_free(&value);
     index_list_free(&l);
@@ -148,7 +148,7 @@ static void what_is_no_shape_has_no_cells(void **state) {
         assert_int_equal(shapes(SPATIAL("/at/?"), none[i], "at"), 0);
     }
     assert_in_range(shapes(SPATIAL("/at/?"), "{\"at\":{\"type\":\"LineString\",\"coordinates\":[[1,2],[3,4]]}}", "at"), 1,
-                    INDEX_CELLS_STORED);
+                    GEO_CELLS_STORED);
 }
 
 /* ---- words ---- */

@@ -1,44 +1,44 @@
-#include "index/cells.h"
+#include "geo/cells.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/compare.h"
 
-enum { FACES = 6, LEVEL_STORED_MAX = 20, LEVEL_ASKED_MAX = 24, CELLS_MAX = INDEX_CELLS_QUERIED };
+enum { FACES = 6, LEVEL_STORED_MAX = 20, LEVEL_ASKED_MAX = 24, CELLS_MAX = GEO_CELLS_QUERIED };
 
 /* ---- numbers ---- */
 
-static uint64_t lowest(index_cell cell) {
+static uint64_t lowest(geo_cell cell) {
     return cell & (~cell + 1);
 }
 
 static uint64_t lowest_at(unsigned level) {
-    return (uint64_t)1 << 2 * (INDEX_CELL_LEVELS - level);
+    return (uint64_t)1 << 2 * (GEO_CELL_LEVELS - level);
 }
 
-unsigned index_cell_level(index_cell cell) {
-    return INDEX_CELL_LEVELS - (unsigned)__builtin_ctzll(cell) / 2;
+unsigned geo_cell_level(geo_cell cell) {
+    return GEO_CELL_LEVELS - (unsigned)__builtin_ctzll(cell) / 2;
 }
 
-index_cell index_cell_parent(index_cell cell, unsigned level) {
+geo_cell geo_cell_parent(geo_cell cell, unsigned level) {
     uint64_t bit = lowest_at(level);
     return (cell & (~bit + 1)) | bit;
 }
 
-index_cell index_cell_first(index_cell cell) {
+geo_cell geo_cell_first(geo_cell cell) {
     return cell - (lowest(cell) - 1);
 }
 
-index_cell index_cell_last(index_cell cell) {
+geo_cell geo_cell_last(geo_cell cell) {
     return cell + (lowest(cell) - 1);
 }
 
-void index_cell_spell(buf *out, index_cell cell) {
+void geo_cell_spell(buf *out, geo_cell cell) {
     buf_add_be64(out, cell);
 }
 
-static index_cell child(index_cell cell, unsigned i) {
+static geo_cell child(geo_cell cell, unsigned i) {
     uint64_t bit = lowest(cell) >> 2;
     return cell - lowest(cell) + bit * (2 * i + 1);
 }
@@ -81,24 +81,24 @@ static unsigned face_of(geo_vector p, double *u, double *v) {
 }
 
 static uint64_t step_of(double u) {
-    const double steps = (double)(1u << INDEX_CELL_LEVELS);
+    const double steps = (double)(1u << GEO_CELL_LEVELS);
     double at = floor((u + 1) / 2 * steps);
     return at < 0 ? 0 : at >= steps ? (uint64_t)steps - 1 : (uint64_t)at;
 }
 
-index_cell index_cell_at(geo_vector place, unsigned level) {
+geo_cell geo_cell_at(geo_vector place, unsigned level) {
     double u, v;
     unsigned face = face_of(place, &u, &v);
     uint64_t position = spread(step_of(u)) | spread(step_of(v)) << 1;
-    return index_cell_parent((uint64_t)face << 61 | position << 1 | 1, level);
+    return geo_cell_parent((uint64_t)face << 61 | position << 1 | 1, level);
 }
 
 /* The cell's centre, and the angle from there to its farthest corner. */
-static geo_vector middle_of(index_cell cell, double *angle_out) {
-    unsigned level = index_cell_level(cell), face = (unsigned)(cell >> 61);
+static geo_vector middle_of(geo_cell cell, double *angle_out) {
+    unsigned level = geo_cell_level(cell), face = (unsigned)(cell >> 61);
     uint64_t position = (cell & (((uint64_t)1 << 61) - 1)) >> 1;
-    double width = ldexp(2, -(int)level), whole = (double)(1u << INDEX_CELL_LEVELS) / 2;
-    uint64_t inside = ((uint64_t)1 << (INDEX_CELL_LEVELS - level)) - 1;
+    double width = ldexp(2, -(int)level), whole = (double)(1u << GEO_CELL_LEVELS) / 2;
+    uint64_t inside = ((uint64_t)1 << (GEO_CELL_LEVELS - level)) - 1;
     double u = (double)(gather(position) & ~inside) / whole - 1, v = (double)(gather(position >> 1) & ~inside) / whole - 1;
     geo_vector middle = on_face(face, u + width / 2, v + width / 2);
     double farthest = 0;
@@ -120,17 +120,17 @@ typedef struct cover {
     uint64_t *steps;
     size_t most;
     unsigned level_max;
-    index_cell cells[CELLS_MAX + 4];
+    geo_cell cells[CELLS_MAX + 4];
     bool done[CELLS_MAX + 4]; /* the cell is not divided further */
     size_t n;
 } cover;
 
-static void consider(cover *c, index_cell cell) {
+static void consider(cover *c, geo_cell cell) {
     double angle;
     geo_vector middle = middle_of(cell, &angle);
     geo_reach reach = geo_reaches(c->shape, middle, angle + c->angle, c->steps);
     if (reach != GEO_APART) {
-        c->done[c->n] = reach == GEO_AROUND || index_cell_level(cell) == c->level_max;
+        c->done[c->n] = reach == GEO_AROUND || geo_cell_level(cell) == c->level_max;
         c->cells[c->n++] = cell;
     }
 }
@@ -139,7 +139,7 @@ static void consider(cover *c, index_cell cell) {
 static size_t largest(const cover *c) {
     size_t best = c->n;
     for (size_t i = 0; i < c->n; i++) {
-        if (!c->done[i] && (best == c->n || index_cell_level(c->cells[i]) < index_cell_level(c->cells[best]))) {
+        if (!c->done[i] && (best == c->n || geo_cell_level(c->cells[i]) < geo_cell_level(c->cells[best]))) {
             best = i;
         }
     }
@@ -149,7 +149,7 @@ static size_t largest(const cover *c) {
 /* Replaces a cell by those of its four children that the shape reaches, if there is room. */
 static void cut(cover *c, size_t at) {
     size_t before = c->n;
-    index_cell cell = c->cells[at];
+    geo_cell cell = c->cells[at];
     for (unsigned i = 0; i < 4; i++) {
         consider(c, child(cell, i));
     }
@@ -177,7 +177,7 @@ static bool is_sound(const geo_shape *shape, uint64_t *steps) {
 static void make_cover(cover *c) {
     bool sound = is_sound(c->shape, c->steps);
     for (uint64_t face = 0; face < FACES; face++) {
-        index_cell cell = index_cell_parent(face << 61 | 1, 0);
+        geo_cell cell = geo_cell_parent(face << 61 | 1, 0);
         if (sound) {
             consider(c, cell);
         } else {
@@ -190,7 +190,7 @@ static void make_cover(cover *c) {
     }
 }
 
-static size_t each_once(index_cell *cells, size_t n) {
+static size_t each_once(geo_cell *cells, size_t n) {
     size_t kept = 0;
     qsort(cells, n, sizeof *cells, order_u64);
     for (size_t i = 0; i < n; i++) {
@@ -201,26 +201,26 @@ static size_t each_once(index_cell *cells, size_t n) {
     return kept;
 }
 
-size_t index_cells_of(const geo_shape *shape, uint64_t *steps, index_cell *cells_out) {
+size_t geo_cells_of(const geo_shape *shape, uint64_t *steps, geo_cell *cells_out) {
     if (shape->kind == GEO_POINT) {
-        cells_out[0] = index_cell_at(shape->line.points[0].v, INDEX_CELL_LEVELS);
+        cells_out[0] = geo_cell_at(shape->line.points[0].v, GEO_CELL_LEVELS);
         return 1;
     }
-    cover c = {.shape = shape, .steps = steps, .most = INDEX_CELLS_STORED, .level_max = LEVEL_STORED_MAX};
+    cover c = {.shape = shape, .steps = steps, .most = GEO_CELLS_STORED, .level_max = LEVEL_STORED_MAX};
     make_cover(&c);
     for (size_t i = 0; i < c.n; i++) {
-        cells_out[i] = index_cell_parent(c.cells[i], index_cell_level(c.cells[i]) & ~1u);
+        cells_out[i] = geo_cell_parent(c.cells[i], geo_cell_level(c.cells[i]) & ~1u);
     }
     return each_once(cells_out, c.n);
 }
 
 static int by_first(const void *a, const void *b) {
-    const index_cell_span *x = a, *y = b;
+    const geo_cell_span *x = a, *y = b;
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->last < y->last) - (x->last > y->last);
 }
 
 /* Sorts the spans and merges those that overlap or adjoin. */
-static size_t tidy(index_cell_span *spans, size_t n) {
+static size_t tidy(geo_cell_span *spans, size_t n) {
     size_t kept = 0;
     qsort(spans, n, sizeof *spans, by_first);
     for (size_t i = 0; i < n; i++) {
@@ -233,17 +233,17 @@ static size_t tidy(index_cell_span *spans, size_t n) {
     return kept;
 }
 
-size_t index_cells_near(const geo_shape *shape, double angle, uint64_t *steps, index_cell_span spans_out[INDEX_CELL_SPANS_MAX]) {
-    cover c = {.shape = shape, .angle = angle, .steps = steps, .most = INDEX_CELLS_QUERIED, .level_max = LEVEL_ASKED_MAX};
+size_t geo_cells_near(const geo_shape *shape, double angle, uint64_t *steps, geo_cell_span spans_out[GEO_CELL_SPANS_MAX]) {
+    cover c = {.shape = shape, .angle = angle, .steps = steps, .most = GEO_CELLS_QUERIED, .level_max = LEVEL_ASKED_MAX};
     size_t n = 0;
     make_cover(&c);
     for (size_t i = 0; i < c.n; i++) {
-        index_cell cell = c.cells[i];
-        unsigned level = index_cell_level(cell);
-        spans_out[n++] = (index_cell_span){index_cell_first(cell), index_cell_last(cell)};
+        geo_cell cell = c.cells[i];
+        unsigned level = geo_cell_level(cell);
+        spans_out[n++] = (geo_cell_span){geo_cell_first(cell), geo_cell_last(cell)};
         for (unsigned above = 0; above < level; above += 2) {
-            index_cell around = index_cell_parent(cell, above);
-            spans_out[n++] = (index_cell_span){around, around};
+            geo_cell around = geo_cell_parent(cell, above);
+            spans_out[n++] = (geo_cell_span){around, around};
         }
     }
     return tidy(spans_out, n);

@@ -12,8 +12,8 @@
 
 #include "base/random.h"
 #include "doc/json.h"
+#include "geo/cells.h"
 #include "geo/geojson.h"
-#include "index/cells.h"
 #include "rounds.h"
 
 static arena memory;
@@ -153,14 +153,14 @@ static void cells_lie_in_each_other(void **state) {
     (void)state;
     for (int i = 0; i < 10000; i++) {
         geo_vector p = somewhere();
-        index_cell leaf = index_cell_at(p, INDEX_CELL_LEVELS);
-        assert_int_equal(index_cell_level(leaf), INDEX_CELL_LEVELS);
-        for (unsigned level = 0; level < INDEX_CELL_LEVELS; level++) {
-            index_cell cell = index_cell_at(p, level);
-            assert_int_equal(index_cell_level(cell), level);
-            assert_true(cell == index_cell_parent(leaf, level));
-            assert_in_range(leaf, index_cell_first(cell), index_cell_last(cell));
-            assert_in_range(index_cell_at(p, level + 1), index_cell_first(cell), index_cell_last(cell));
+        geo_cell leaf = geo_cell_at(p, GEO_CELL_LEVELS);
+        assert_int_equal(geo_cell_level(leaf), GEO_CELL_LEVELS);
+        for (unsigned level = 0; level < GEO_CELL_LEVELS; level++) {
+            geo_cell cell = geo_cell_at(p, level);
+            assert_int_equal(geo_cell_level(cell), level);
+            assert_true(cell == geo_cell_parent(leaf, level));
+            assert_in_range(leaf, geo_cell_first(cell), geo_cell_last(cell));
+            assert_in_range(geo_cell_at(p, level + 1), geo_cell_first(cell), geo_cell_last(cell));
         }
     }
 }
@@ -168,11 +168,11 @@ static void cells_lie_in_each_other(void **state) {
 static void spellings_sort_as_numbers(void **state) {
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        index_cell a = index_cell_at(somewhere(), below(31)), b = index_cell_at(somewhere(), below(31));
+        geo_cell a = geo_cell_at(somewhere(), below(31)), b = geo_cell_at(somewhere(), below(31));
         buf x = buf_init(BUF_NO_LIMIT), y = buf_init(BUF_NO_LIMIT);
-        index_cell_spell(&x, a);
-        index_cell_spell(&y, b);
-        assert_int_equal(x.n, INDEX_CELL_BYTES);
+        geo_cell_spell(&x, a);
+        geo_cell_spell(&y, b);
+        assert_int_equal(x.n, GEO_CELL_BYTES);
         assert_true((slice_cmp(buf_view(&x), buf_view(&y)) < 0) == (a < b));
         buf_free(&x);
         buf_free(&y);
@@ -182,11 +182,11 @@ static void spellings_sort_as_numbers(void **state) {
 /* ---- candidates ---- */
 
 static bool is_candidate(const geo_shape *stored, const geo_shape *asked, double angle) {
-    index_cell cells[INDEX_CELLS_STORED];
-    index_cell_span spans[INDEX_CELL_SPANS_MAX];
+    geo_cell cells[GEO_CELLS_STORED];
+    geo_cell_span spans[GEO_CELL_SPANS_MAX];
     uint64_t steps = 4000000;
-    size_t n = index_cells_of(stored, &steps, cells), m = index_cells_near(asked, angle, &steps, spans);
-    assert_in_range(n, 1, INDEX_CELLS_STORED);
+    size_t n = geo_cells_of(stored, &steps, cells), m = geo_cells_near(asked, angle, &steps, spans);
+    assert_in_range(n, 1, GEO_CELLS_STORED);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < m; j++) {
             if (cells[i] >= spans[j].first && cells[i] <= spans[j].last) {
@@ -285,12 +285,12 @@ static void covers_are_tight(void **state) {
 
 static void steps_that_run_out_leave_everything(void **state) {
     (void)state;
-    index_cell cells[INDEX_CELLS_STORED];
+    geo_cell cells[GEO_CELLS_STORED];
     uint64_t steps = 1;
     geo_shape line = shape("{\"type\":\"LineString\",\"coordinates\":[[0,0],[1,1],[2,0]]}");
-    assert_int_equal(index_cells_of(&line, &steps, cells), 6);
+    assert_int_equal(geo_cells_of(&line, &steps, cells), 6);
     for (size_t i = 0; i < 6; i++) {
-        assert_int_equal(index_cell_level(cells[i]), 0);
+        assert_int_equal(geo_cell_level(cells[i]), 0);
     }
 }
 

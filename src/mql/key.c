@@ -1,8 +1,6 @@
-#include "mql/key.h"
-
 #include "doc/order.h"
 #include "mql/collation.h"
-#include "mql/match.h"
+#include "mql/key_int.h"
 
 /* ---- values ---- */
 
@@ -86,15 +84,6 @@ void mql_key_add(buf *out, const mql_collation *collation, mql_value v, bool des
 
 /* ---- the index ---- */
 
-struct mql_index {
-    mql_sort pattern;
-    const mql_collation *collation;
-    const mql_match *partial; /* NULL: all documents */
-    bool sparse;
-    bool wildcard; /* keys are (path, value) for each value below `stem` */
-    slice stem;    /* dotted; empty: the whole document */
-};
-
 const mql_sort *mql_index_pattern(const mql_index *x) {
     return &x->pattern;
 }
@@ -117,8 +106,8 @@ static void read_wildcard(mql_index *x) {
     x->stem = x->wildcard && path.n > n ? slice_of(path.p, path.n - n - 1) : SLICE_EMPTY;
 }
 
-/* Like a sort, except that "hashed" counts as 1. */
-static err parse_pattern(op *o, slice key, mql_sort *pattern_out) {
+/* Like a sort, except that "hashed" counts as 1. It ends before a place or a text, which is *special_out then. */
+static err parse_pattern(op *o, slice key, mql_sort *pattern_out, doc_element *special_out) {
     doc_walk w;
     doc_element e;
     *pattern_out = (mql_sort){.parts = arena_array(o->arena, mql_sort_part, MQL_SORT_PARTS_MAX)};
@@ -127,6 +116,10 @@ static err parse_pattern(op *o, slice key, mql_sort *pattern_out) {
             return mql_fail(o, 13103, "Index can't contain more than %d fields", MQL_SORT_PARTS_MAX);
         }
         bool descending = mql_is_number(mql_of(&e)) && mql_as_double(mql_of(&e)) < 0;
+        if (e.type == BSON_TYPE_UTF8 && !slice_eq(doc_element_text(&e), SLICE_LIT("hashed"))) {
+            *special_out = e;
+            return OK;
+        }
         pattern_out->parts[pattern_out->n] = (mql_sort_part){.path = e.key, .descending = descending};
     }
     return pattern_out->n ? OK : mql_fail(o, 67, "Index keys cannot be an empty object");
@@ -139,8 +132,13 @@ err mql_index_parse(op *o, slice spec, const mql_index **index_out) {
     if (key.type != BSON_TYPE_DOCUMENT) {
         return mql_fail(o, 9, "An index has a key.");
     }
-    TRY(parse_pattern(o, key.bytes, &x->pattern));
-    read_wildcard(x);
+    doc_element special = {.type = BSON_TYPE_EOD};
+    TRY(parse_pattern(o, key.bytes, &x->pattern, &special));
+    if (special.type == BSON_TYPE_UTF8) {
+        TRY(mql__read_special(o, spec, &special, x));
+    } else {
+        read_wildcard(x);
+    }
     x->sparse = mql_truth(mql_member(given, SLICE_LIT("sparse")));
     if (collation.type == BSON_TYPE_DOCUMENT) {
         TRY(mql_collation_shared(o, collation.bytes, &x->collation));
@@ -156,15 +154,8 @@ err mql_index_parse(op *o, slice spec, const mql_index **index_out) {
 
 /* ---- keys of documents ---- */
 
-typedef struct listing {
-    const mql_index *index;
-    mql_key_visit visit;
-    void *context;
-    buf *key;
-} listing;
-
 static err list_one(void *context, const mql_value *values, bool all_missing) {
-    listing *l = context;
+    const mql__listing *l = context;
     const mql_sort *pattern = &l->index->pattern;
     if (all_missing && l->index->sparse) {
         return OK;
@@ -184,7 +175,7 @@ void mql_key_add_path(buf *out, slice path) {
 }
 
 typedef struct spreading {
-    const listing *listing;
+    const mql__listing *mql__listing;
     mql_run *run;
     buf *path;
 } spreading;
@@ -209,7 +200,7 @@ static err spread_members(const spreading *s, mql_value v, unsigned depth) {
 
 /* An array inside an array, and an empty document, are values themselves. */
 static err spread(const spreading *s, mql_value v, bool in_array, unsigned depth) {
-    const listing *l = s->listing;
+    const mql__listing *l = s->mql__listing;
     TRY(mql_pay(s->run, 4));
     bool enters = (v.type == BSON_TYPE_DOCUMENT || (v.type == BSON_TYPE_ARRAY && !in_array)) && mql_length(v) && depth < MQL_DEPTH_MAX;
     if (enters) {
@@ -221,7 +212,7 @@ static err spread(const spreading *s, mql_value v, bool in_array, unsigned depth
     return buf_ok(l->key) && buf_ok(s->path) ? l->visit(l->context, buf_view(l->key)) : E_TOO_LARGE;
 }
 
-static err spread_below(mql_run *r, const listing *l, slice document) {
+static err spread_below(mql_run *r, const mql__listing *l, slice document) {
     mql_value v = mql_document(document);
     buf path = buf_init(BUF_NO_LIMIT);
     spreading s = {l, r, &path};
@@ -242,11 +233,13 @@ err mql_index_keys(const mql_index *x, op *o, arena *scratch, slice document, mq
     buf key = buf_init(BUF_NO_LIMIT);
     mql_run r = {.op = o, .arena = scratch, .steps = KEY_STEPS, .root = mql_document(document), .collation = x->collation};
     r.cluster_time = r.user_roles = r.metadata = mql_missing();
-    listing l = {x, visit, context, &key};
+    mql__listing l = {x, visit, context, &key};
     bool wanted = true;
     err code = x->partial ? mql_matches(&r, x->partial, &wanted, NULL) : OK;
     if (code == OK && wanted) {
-        code = x->wildcard ? spread_below(&r, &l, document) : mql_sort_each(&r, &x->pattern, document, list_one, &l);
+        code = x->kind != MQL_INDEX_VALUES ? mql__list_special(&r, &l, document)
+               : x->wildcard               ? spread_below(&r, &l, document)
+                                           : mql_sort_each(&r, &x->pattern, document, list_one, &l);
     }
     buf_free(&key);
     return code;

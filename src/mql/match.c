@@ -5,6 +5,18 @@ const mql_node *mql_match_root(const mql_match *m) {
     return m->root;
 }
 
+static const mql_node *conjunct(const mql_node *n, mql_node_kind kind) {
+    const mql_node *found = n->kind == kind ? n : NULL;
+    for (const mql_node *m = n->kind == MQL_AND ? n->first : NULL; m && !found; m = m->next) {
+        found = conjunct(m, kind);
+    }
+    return found;
+}
+
+const mql_node *mql_match_conjunct(const mql_match *m, mql_node_kind kind) {
+    return conjunct(m->root, kind);
+}
+
 /* ---- kinds of nodes ---- */
 
 typedef struct kind_row {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "mql/expression.h"
+#include "text/search.h"
 
 typedef struct mql_match mql_match;
 
@@ -18,8 +19,13 @@ typedef struct mql_text_field {
 typedef struct mql_text_index {
     const mql_text_field *fields;
     size_t n;
-    slice language; /* the index's default language; empty: english */
+    search_language language; /* of documents that name no other */
+    slice override;           /* the field of a document that names its language */
 } mql_text_index;
+
+/* Reads {weights: {title: 10, body: 1}, default_language: "spanish", language_override: "idioma"}; slices point into `spec`. E_BAD_REQUEST
+ * with code 67. */
+MUST_CHECK err mql_text_index_read(op *o, slice spec, mql_text_index *index_out);
 
 /* The tree lives in the arena of the scope's operation. E_BAD_REQUEST with MongoDB's code and message. */
 MUST_CHECK err mql_match_parse(mql_scope *s, slice filter, const mql_match **match_out);

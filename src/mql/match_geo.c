@@ -22,7 +22,7 @@ typedef struct area {
     double radius; /* AREA_CENTER: in the plane's unit; AREA_CENTER_SPHERE: radians */
 } area;
 
-enum { PARSE_STEPS = 100 * 1000 * 1000 };
+enum { PARSE_STEPS = 100 * 1000 * 1000, COVER_STEPS = 1000 * 1000 };
 
 /* ---- areas ---- */
 
@@ -275,6 +275,11 @@ err mql__parse_near_distance(mql__filter_parser *p, const mql__operand *of, mql_
     return OK;
 }
 
+double mql_near_metres(const mql_node *near_node) {
+    near_unit unit = ((const near *)near_node->detail)->unit;
+    return unit == NEAR_METRES ? 1 : unit == NEAR_RADIANS ? MQL_EARTH_METRES : 0;
+}
+
 static double distance_of(mql_run *r, const near *n, const mql_geometry *g) {
     if (n->unit == NEAR_FLAT) {
         return g->is_point ? hypot(g->x - n->from.x, g->y - n->from.y) : INFINITY;
@@ -331,4 +336,67 @@ err mql_near_distance(mql_run *r, const mql_node *near_node, mql_value document,
     err e = mql__visit_path(&n.visit, document, &stopped);
     *distance_out = n.distance;
     return e;
+}
+
+/* ---- planning ---- */
+
+typedef struct covering {
+    geo_cell_span *spans;
+    size_t n;
+    bool whole; /* there are too many: the earth is not divided */
+} covering;
+
+static void cover(covering *c, const geo_shape *shape, double angle) {
+    uint64_t steps = COVER_STEPS;
+    if (c->n + GEO_CELL_SPANS_MAX > MQL_GEO_SPANS_MAX) {
+        c->whole = true;
+        return;
+    }
+    c->n += geo_cells_near(shape, angle, &steps, c->spans + c->n);
+}
+
+/* The unit sphere of geo/ is the ellipsoid's: an angle there differs by up to a third of a per cent from the globe's. */
+static double wider(double radians) {
+    return radians * 1.01 + 1e-9;
+}
+
+static void cover_cap(covering *c, pair at, double radians) {
+    geo_point point = geo_point_at(at.x, at.y);
+    geo_shape shape = {.kind = GEO_POINT, .line = {.points = &point, .n = 1}, .points_n = 1};
+    if (radians >= M_PI / 2 || fabs(at.x) > 180 || fabs(at.y) > 90) {
+        c->whole = true;
+        return;
+    }
+    cover(c, &shape, wider(radians));
+}
+
+static void cover_area(covering *c, const area *a) {
+    if (a->kind == AREA_CENTER_SPHERE) {
+        cover_cap(c, *a->points, a->radius);
+        return;
+    }
+    c->whole = a->kind != AREA_GEOMETRY;
+    for (size_t i = 0; i < a->geometry.n && !c->whole; i++) {
+        cover(c, &a->geometry.shapes[i], 0);
+    }
+}
+
+static void cover_near(covering *c, const near *n, double most) {
+    double far = fmin(n->most, most);
+    if (n->unit == NEAR_FLAT) {
+        c->whole = true;
+        return;
+    }
+    cover_cap(c, n->from, n->unit == NEAR_METRES ? fmax(far / MQL_EARTH_METRES, geo_angle_of(far)) : far);
+}
+
+size_t mql_geo_cells(arena *a, const mql_node *n, double most, const geo_cell_span **spans_out) {
+    covering c = {.spans = arena_array(a, geo_cell_span, MQL_GEO_SPANS_MAX)};
+    if (n->kind == MQL_NEAR) {
+        cover_near(&c, n->detail, most);
+    } else {
+        cover_area(&c, n->detail);
+    }
+    *spans_out = c.spans;
+    return c.whole ? 0 : c.n;
 }

@@ -150,3 +150,15 @@ struct mql__visit {
 
 /* Visits the values at a path, by MongoDB's rules; a missing value too. */
 MUST_CHECK err mql__visit_path(mql__visit *v, mql_value document, bool *stopped_out);
+
+/* A dotted path in parts, in the arena. */
+const slice *mql__parts_of(arena *a, slice path, size_t *n_out);
+
+/* ---- texts ---- */
+
+/* False: the document names a language that is not known; then it is the index's. */
+bool mql__text_language(const mql_text_index *x, mql_value document, search_language *language_out);
+
+/* Visits the strings of a document that a text index has. */
+typedef err (*mql__text_visit)(void *context, mql_run *r, slice text, double weight);
+MUST_CHECK err mql__each_text(mql_run *r, const mql_text_index *x, mql_value document, mql__text_visit found, void *context);

@@ -13,18 +13,18 @@ void *mql__array(mql__filter_parser *p, size_t n, size_t element_bytes) {
     return arena_fits(mql__arena(p), n * element_bytes) ? arena_zero(mql__arena(p), n * element_bytes) : NULL;
 }
 
-static void split_path(mql__filter_parser *p, mql_node *n) {
+const slice *mql__parts_of(arena *a, slice path, size_t *n_out) {
     size_t count = 1;
-    for (size_t i = 0; i < n->path.n; i++) {
-        count += n->path.p[i] == '.';
+    for (size_t i = 0; i < path.n; i++) {
+        count += path.p[i] == '.';
     }
-    slice *parts = mql__new_array(p, slice, count), rest = n->path;
-    n->parts = parts;
-    for (n->parts_n = 0; parts && n->parts_n < count; n->parts_n++) {
+    slice *parts = arena_fits(a, count * sizeof *parts) ? arena_array(a, slice, count) : NULL, rest = path;
+    for (*n_out = 0; parts && *n_out < count; ++*n_out) {
         const char *dot = memchr(rest.p, '.', rest.n);
-        parts[n->parts_n] = slice_of(rest.p, dot ? (size_t)(dot - rest.p) : rest.n);
-        rest = slice_skip(rest, parts[n->parts_n].n + 1);
+        parts[*n_out] = slice_of(rest.p, dot ? (size_t)(dot - rest.p) : rest.n);
+        rest = slice_skip(rest, parts[*n_out].n + 1);
     }
+    return parts;
 }
 
 mql_node *mql__node(mql__filter_parser *p, mql_node_kind kind, slice path, mql_value value) {
@@ -33,7 +33,7 @@ mql_node *mql__node(mql__filter_parser *p, mql_node_kind kind, slice path, mql_v
     n->path = path;
     n->value = value;
     if (path.p) { /* a path may be "": the field with the empty name */
-        split_path(p, n);
+        n->parts = mql__parts_of(mql__arena(p), path, &n->parts_n);
     }
     return n;
 }

@@ -17,16 +17,9 @@ typedef struct literal {
     bool negated;
 } literal;
 
-/* A field of the index; the node has its path. */
-typedef struct field {
-    const mql_node *node;
-    double weight;
-} field;
-
 typedef struct search {
-    field *fields;
-    size_t fields_n;
-    search_language language;
+    const mql_text_index *index;
+    search_language language; /* of the search; documents have their own */
     bool by_case;
     search_phrase *words; /* each has one term */
     slice *raw;           /* the words as written */
@@ -36,7 +29,7 @@ typedef struct search {
     size_t phrases_n;
 } search;
 
-/* ---- parsing ---- */
+/* ---- languages ---- */
 
 static const struct {
     const char *name, *short_name;
@@ -47,15 +40,100 @@ static const struct {
     {"none", "none", SEARCH_NO_LANGUAGE},
 };
 
-static err parse_language(mql__filter_parser *p, slice name, search_language *language_out) {
+static bool read_language(slice name, search_language *language_out) {
     for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
         if (slice_eq_nocase(name, slice_str(languages[i].name)) || slice_eq_nocase(name, slice_str(languages[i].short_name))) {
             *language_out = languages[i].language;
-            return OK;
+            return true;
         }
     }
-    return mql_fail(mql__op(p), 2, "unsupported language: \"%.*s\" for text index version 3", slice_shown(name), name.p);
+    return false;
 }
+
+static err parse_language(mql__filter_parser *p, slice name, search_language *language_out) {
+    return read_language(name, language_out)
+               ? OK
+               : mql_fail(mql__op(p), 2, "unsupported language: \"%.*s\" for text index version 3", slice_shown(name), name.p);
+}
+
+/* ---- the index ---- */
+
+static err unsupported_language(op *o, slice name) {
+    return mql_fail(o, 67, "unsupported language: \"%.*s\" for text index version 3", slice_shown(name), name.p);
+}
+
+err mql_text_index_read(op *o, slice spec, mql_text_index *index_out) {
+    mql_value given = mql_document(spec), weights = mql_member(given, SLICE_LIT("weights"));
+    mql_value language = mql_member(given, SLICE_LIT("default_language")), override = mql_member(given, SLICE_LIT("language_override"));
+    mql_text_field *fields = arena_array(o->arena, mql_text_field, mql_length(weights) + 1);
+    doc_walk w;
+    doc_element e;
+    *index_out = (mql_text_index){.fields = fields, .override = SLICE_LIT("language")};
+    for (doc_walk_init(&w, weights.bytes); weights.type == BSON_TYPE_DOCUMENT && doc_walk_next(&w, &e);) {
+        double weight = mql_is_number(mql_of(&e)) ? mql_as_double(mql_of(&e)) : 0;
+        if (!(weight >= 1 && weight < 100000)) {
+            return mql_fail(o, 67, "text index weight must be in the exclusive interval (0,100000) but found: %g", weight);
+        }
+        fields[index_out->n++] = (mql_text_field){e.key, weight};
+    }
+    if (mql_is_text(override)) {
+        index_out->override = mql_as_text(override);
+    }
+    if (mql_is_text(language) && !read_language(mql_as_text(language), &index_out->language)) {
+        return unsupported_language(o, mql_as_text(language));
+    }
+    return index_out->n ? OK : mql_fail(o, 67, "A text index has a field at least.");
+}
+
+bool mql__text_language(const mql_text_index *x, mql_value document, search_language *language_out) {
+    mql_value named = mql_member(document, x->override);
+    *language_out = x->language;
+    return !mql_is_text(named) || read_language(mql_as_text(named), language_out);
+}
+
+typedef struct texts {
+    mql__visit visit; /* of one field */
+    mql__text_visit found;
+    void *context;
+    double weight;
+} texts;
+
+static err found_value(mql__visit *v, mql_value value, int64_t position, bool *stop_out) {
+    const texts *t = (const texts *)v;
+    (void)position;
+    (void)stop_out;
+    return value.type == BSON_TYPE_UTF8 ? t->found(t->context, v->run, mql_as_text(value), t->weight) : OK;
+}
+
+/* All strings of a document, for an index on everything. */
+static err each_string(const texts *t, mql_run *r, slice container) {
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, container); doc_walk_next(&w, &e);) {
+        TRY(mql_pay(r, 1));
+        TRY(e.type == BSON_TYPE_UTF8   ? t->found(t->context, r, doc_element_text(&e), t->weight)
+            : doc_is_container(e.type) ? each_string(t, r, e.value)
+                                       : OK);
+    }
+    return OK;
+}
+
+err mql__each_text(mql_run *r, const mql_text_index *x, mql_value document, mql__text_visit found, void *context) {
+    for (size_t i = 0; i < x->n; i++) {
+        texts t = {.found = found, .context = context, .weight = x->fields[i].weight};
+        bool stopped;
+        if (slice_eq(x->fields[i].path, SLICE_LIT("$**"))) {
+            TRY(each_string(&t, r, document.bytes));
+            continue;
+        }
+        t.visit = (mql__visit){.run = r, .found = found_value};
+        t.visit.parts = mql__parts_of(r->arena, x->fields[i].path, &t.visit.parts_n);
+        TRY(mql__visit_path(&t.visit, document, &stopped));
+    }
+    return OK;
+}
+
+/* ---- the search ---- */
 
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -163,15 +241,6 @@ static err check_place(mql__filter_parser *p, const mql__operand *of) {
     return p->scope->text ? OK : mql_fail(mql__op(p), 27, "text index required for $text query");
 }
 
-static err take_index(mql__filter_parser *p, const mql_text_index *index, search *s) {
-    s->fields = mql__new_array(p, field, index->n);
-    s->fields_n = index->n;
-    for (size_t i = 0; i < index->n; i++) {
-        s->fields[i] = (field){mql__node(p, MQL_TEXT, index->fields[i].path, mql_missing()), index->fields[i].weight};
-    }
-    return parse_language(p, index->language.n ? index->language : SLICE_LIT("english"), &s->language);
-}
-
 err mql__parse_text(mql__filter_parser *p, const mql__operand *of, mql_node **node_out) {
     search *s = arena_new(mql__arena(p), search);
     doc_walk w;
@@ -179,7 +248,8 @@ err mql__parse_text(mql__filter_parser *p, const mql__operand *of, mql_node **no
     slice text = SLICE_EMPTY;
     TRY(check_place(p, of));
     p->has_text = true;
-    TRY(take_index(p, p->scope->text, s));
+    s->index = p->scope->text;
+    s->language = s->index->language;
     for (doc_walk_init(&w, of->e->value); doc_walk_next(&w, &e);) {
         TRY(parse_option(p, &e, s, &text));
     }
@@ -195,16 +265,15 @@ err mql__parse_text(mql__filter_parser *p, const mql__operand *of, mql_node **no
 /* ---- testing ---- */
 
 typedef struct tally {
-    mql__visit visit; /* of one field */
     const search *search;
-    double weight;
+    search_language language; /* of the document */
     double score;
     bool found;    /* a word without a minus sign was found */
     bool refused;  /* something negated */
     bool *phrases; /* which ones were found */
 } tally;
 
-static void count_words(tally *t, slice text, const uint32_t *counts, uint32_t length) {
+static void count_words(tally *t, slice text, double weight, const uint32_t *counts, uint32_t length) {
     const search *s = t->search;
     for (size_t i = 0; i < s->words_n; i++) {
         if (!counts[i] || (s->by_case && text_find(text, s->raw[i]) == SIZE_MAX)) {
@@ -216,7 +285,7 @@ static void count_words(tally *t, slice text, const uint32_t *counts, uint32_t l
         }
         bool whole = text_equal_nocase(text, s->raw[i]);
         t->found = true;
-        t->score += t->weight * (2 - exp2(1 - (double)counts[i])) * (0.5 + 0.5 * counts[i] / length) * (whole ? 1.1 : 1);
+        t->score += weight * (2 - exp2(1 - (double)counts[i])) * (0.5 + 0.5 * counts[i] / length) * (whole ? 1.1 : 1);
     }
 }
 
@@ -231,7 +300,8 @@ static void find_phrases(tally *t, arena *a, slice text) {
     }
 }
 
-static err test_text(tally *t, mql_run *r, slice text) {
+static err test_text(void *context, mql_run *r, slice text, double weight) {
+    tally *t = context;
     const search *s = t->search;
     arena_mark mark = arena_marked(r->arena);
     uint32_t *counts = arena_array(r->arena, uint32_t, s->words_n + 1), length;
@@ -239,47 +309,13 @@ static err test_text(tally *t, mql_run *r, slice text) {
     if (!arena_fits(r->arena, text.n)) {
         return budget_error(r->arena->budget);
     }
-    search_count(r->arena, s->language, text, s->words, s->words_n, counts, &length, &r->steps);
-    count_words(t, text, counts, length);
+    search_count(r->arena, t->language, text, s->words, s->words_n, counts, &length, &r->steps);
+    count_words(t, text, weight, counts, length);
     if (s->phrases_n) {
         find_phrases(t, r->arena, text);
     }
     arena_release(r->arena, mark);
     return r->steps ? OK : E_QUERY_TOO_LONG;
-}
-
-static err found_value(mql__visit *v, mql_value value, int64_t position, bool *stop_out) {
-    (void)position;
-    (void)stop_out;
-    return value.type == BSON_TYPE_UTF8 ? test_text((tally *)v, v->run, mql_as_text(value)) : OK;
-}
-
-/* All strings of a document, for an index on everything. */
-static err test_everything(tally *t, mql_run *r, slice container) {
-    doc_walk w;
-    doc_element e;
-    for (doc_walk_init(&w, container); doc_walk_next(&w, &e);) {
-        TRY(mql_pay(r, 1));
-        TRY(e.type == BSON_TYPE_UTF8   ? test_text(t, r, doc_element_text(&e))
-            : doc_is_container(e.type) ? test_everything(t, r, e.value)
-                                       : OK);
-    }
-    return OK;
-}
-
-static err test_fields(tally *t, mql_run *r, mql_value document) {
-    for (size_t i = 0; i < t->search->fields_n; i++) {
-        const field *f = &t->search->fields[i];
-        bool stopped;
-        t->weight = f->weight;
-        if (slice_eq(f->node->path, SLICE_LIT("$**"))) {
-            TRY(test_everything(t, r, document.bytes));
-        } else {
-            t->visit = (mql__visit){.run = r, .parts = f->node->parts, .parts_n = f->node->parts_n, .found = found_value};
-            TRY(mql__visit_path(&t->visit, document, &stopped));
-        }
-    }
-    return OK;
 }
 
 /* {$meta: "textScore"} finds the score in the run's metadata. */
@@ -297,11 +333,27 @@ static err keep_score(mql_run *r, double score) {
 err mql__test_text(const mql__test *t, const mql_node *n, mql_value v, bool *matches_out) {
     const search *s = n->detail;
     tally of = {.search = s, .phrases = arena_array(t->run->arena, bool, s->phrases_n + 1)};
-    TRY(test_fields(&of, t->run, v));
+    mql__text_language(s->index, v, &of.language);
+    TRY(mql__each_text(t->run, s->index, v, test_text, &of));
     bool matches = of.found && !of.refused;
     for (size_t i = 0; i < s->phrases_n && matches; i++) {
         matches = of.phrases[i] || s->phrases[i].negated;
     }
     *matches_out = matches;
     return matches ? keep_score(t->run, of.score) : OK;
+}
+
+/* ---- planning ---- */
+
+size_t mql_text_terms(const mql_node *text, const slice **terms_out, arena *a) {
+    const search *s = text->detail;
+    slice *terms = arena_array(a, slice, s->words_n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s->words_n; i++) {
+        if (!s->negated[i]) {
+            terms[n++] = s->words[i].terms[0];
+        }
+    }
+    *terms_out = terms;
+    return n;
 }

@@ -5,6 +5,7 @@
  * long as the arena in which it was parsed. */
 #pragma once
 
+#include "geo/cells.h"
 #include "mql/match.h"
 
 typedef enum mql_node_kind {
@@ -59,9 +60,22 @@ struct mql_node {
 
 const mql_node *mql_match_root(const mql_match *m);
 
+/* The first node of this kind that every matching document must meet; NULL: there is none. */
+const mql_node *mql_match_conjunct(const mql_match *m, mql_node_kind kind);
+
 /* The distance from the point of a MQL_NEAR node to the nearest place in a document, among those within its distances: metres if the point
  * is GeoJSON, radians for a pair with $nearSphere, otherwise the unit of the pair. Infinite if there is none. */
 MUST_CHECK err mql_near_distance(mql_run *r, const mql_node *near_node, mql_value document, double *distance_out);
+double mql_near_metres(const mql_node *near_node); /* the metres of that unit; 0: the distance is one in the plane */
 
 /* The common prefix of all strings that a MQL_REGEX node matches, such as "ab" for /^ab.c/; empty: none is known. In the arena. */
 slice mql_regex_prefix(arena *a, const mql_node *regex);
+
+/* The terms of a MQL_TEXT node: each document that it matches has one of them at least (mql/key.h). In the arena. */
+size_t mql_text_terms(const mql_node *text, const slice **terms_out, arena *a);
+
+/* The cells in which every geometry lies, or which lie in it, that a MQL_GEO_WITHIN, MQL_GEO_INTERSECTS or MQL_NEAR node matches.
+ * `most`: for MQL_NEAR, a distance in its unit beyond which places do not count; INFINITY: none. 0: no bound is known, as for shapes in
+ * the plane. */
+enum { MQL_GEO_SPANS_MAX = 1000 };
+size_t mql_geo_cells(arena *a, const mql_node *n, double most, const geo_cell_span **spans_out);

@@ -210,7 +210,7 @@ err mql_pipeline_source(mql_scope *s, const mql_pipeline *p, mql_source *source_
         return OK;
     }
     if (p->n && mql__stage_is(&p->stages[0], "$geoNear")) {
-        source_out->filter = mql__geo_filter(&p->stages[0]);
+        TRY(mql__geo_filter(s->op->arena, &p->stages[0], &source_out->filter));
         return source_out->filter.n ? mql_match_parse(s, source_out->filter, &source_out->match) : OK;
     }
     TRY(take_filters(s, p, source_out, &at));

@@ -22,8 +22,32 @@ typedef struct near {
     double least, most, multiplier;
 } near;
 
-slice mql__geo_filter(const mql__stage *s) {
-    return ((const near *)s->detail)->query;
+/* {key: {$geoWithin: {$centerSphere: [[x, y], radians]}}}, a little wider than the distance. */
+static slice within_distance(arena *a, const near *n, double radians) {
+    buf out = buf_init_counted(BUF_NO_LIMIT, a->budget);
+    mql_builder b = mql_build(&out);
+    slice filter = SLICE_EMPTY;
+    mql_open(&b, n->key, BSON_TYPE_DOCUMENT);
+    mql_open(&b, SLICE_LIT("$geoWithin"), BSON_TYPE_DOCUMENT);
+    mql_open(&b, SLICE_LIT("$centerSphere"), BSON_TYPE_ARRAY);
+    mql_open_next(&b, BSON_TYPE_ARRAY);
+    mql_add_next(&b, mql_double(a, n->from.x));
+    mql_add_next(&b, mql_double(a, n->from.y));
+    mql_close(&b);
+    mql_add_next(&b, mql_double(a, radians * 1.000001 + 1e-9));
+    mql_close(&b);
+    mql_close(&b);
+    mql_close(&b);
+    bool kept = mql_keep(a, &b, &filter);
+    buf_free(&out);
+    return kept ? filter : SLICE_EMPTY;
+}
+
+err mql__geo_filter(arena *a, const mql__stage *s, slice *filter_out) {
+    const near *n = s->detail;
+    double radians = n->geojson ? n->most / earth_radius_m : n->most;
+    bool bounded = n->key.n && (n->geojson || n->spherical) && radians < 1 && fabs(n->from.x) <= 180 && fabs(n->from.y) <= 90;
+    return mql__both_filters(a, n->query, bounded ? within_distance(a, n, radians) : SLICE_EMPTY, filter_out);
 }
 
 /* ---- places ---- */

@@ -85,4 +85,4 @@ slice mql__leading_filter(const mql_pipeline *p);
 MUST_CHECK err mql__both_filters(arena *a, slice x, slice y, slice *both_out);
 
 /* ---- $geoNear (stage_geo.c) ---- */
-slice mql__geo_filter(const mql__stage *s); /* its `query`; empty: none */
+err mql__geo_filter(arena *a, const mql__stage *s, slice *filter_out); /* of $geoNear: `query`, and the distance; empty: none */

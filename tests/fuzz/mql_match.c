@@ -18,7 +18,7 @@ typedef struct world {
 } world;
 
 static const mql_text_field text_fields[] = {{SLICE_LIT("a"), 1}, {SLICE_LIT("$**"), 2}};
-static const mql_text_index text_index = {text_fields, 2, SLICE_EMPTY};
+static const mql_text_index text_index = {text_fields, 2, SEARCH_ENGLISH, SLICE_LIT("language")};
 
 static mql_run run_of(world *w, slice document) {
     return (mql_run){

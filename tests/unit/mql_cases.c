@@ -120,6 +120,7 @@ static const mql_text_index *text_index_of(test_case *c) {
         fields[index->n++] = (mql_text_field){e.key, mql_as_double(mql_of(&e))};
     }
     index->fields = fields;
+    index->override = SLICE_LIT("language");
     return l ? index : NULL;
 }
 

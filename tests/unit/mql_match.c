@@ -153,7 +153,7 @@ static void prefixes_of_regexes(void **state) {
 static void text_scores_reach_projection_and_sort(void **state) {
     (void)state;
     static const mql_text_field fields[] = {{SLICE_LIT("a"), 2}};
-    static const mql_text_index index = {fields, 1, SLICE_EMPTY};
+    static const mql_text_index index = {fields, 1, SEARCH_ENGLISH, SLICE_LIT("language")};
     mql_scope s = {.op = &operation, .text = &index};
     const mql_match *m;
     const mql_project *p;

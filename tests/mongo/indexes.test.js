@@ -3,17 +3,8 @@
 import { Decimal128, Double, Long, MaxKey, MinKey, ObjectId, Timestamp, Binary } from "mongodb";
 import { after } from "node:test";
 import { Rest } from "../sdk/server.js";
+import { dice } from "./dice.js";
 import { assert, fails, suite } from "./harness.js";
-
-// mulberry32: a failure can be repeated by its seed.
-function dice(seed) {
-  return (n) => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % n;
-  };
-}
 
 function scalar(roll) {
   const kinds = [

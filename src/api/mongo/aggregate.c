@@ -273,7 +273,7 @@ static err plan_lookup(mongo_request *q, mongo_aggregation *a) {
     *f = (mongo_find){.filter = a->lookup.filter.n > 5 ? a->lookup.filter : SLICE_EMPTY, .now_ms = a->find.now_ms, .limit = UINT64_MAX};
     f->collation = a->find.collation;
     TRY(mongo_scope_begin(&q->op, false, SLICE_EMPTY, f->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, a->lookup_container, f->collation, &scope));
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
@@ -400,7 +400,7 @@ static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, sli
 static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let) {
     size_t from = 0;
     TRY(mongo_scope_begin(&a->op, q->front->surface == MONGO_SERVICE, let, q->now_ms, &a->scope));
-    TRY(mongo_scope_collate(&a->op, a->find.collation, &a->scope));
+    TRY(mongo_scope_collate(&a->op, q->container, a->find.collation, &a->scope));
     TRY(mql_pipeline_parse(&a->scope.scope, stages, &a->pipeline));
     mql_pipeline_target(a->pipeline, &a->target);
     TRY(mongo_target_check(q, &a->op, &a->target));

@@ -1,6 +1,7 @@
 #include "api/mongo/batch.h"
 
 #include "api/mongo/change_event.h"
+#include "mql/match_tree.h"
 
 enum { PROJECT_STEPS = 10000000 };
 
@@ -47,7 +48,7 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
                        .row = arena_init_counted(q->op.budget)};
     q->clean = clean;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &b->scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &b->scope));
+    TRY(mongo_scope_collate(&q->op, c->container, f->collation, &b->scope));
     const mql_match *match = NULL;
     if (f->projection.n <= 5) {
         return OK;
@@ -55,18 +56,20 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
     b->computes = has_expressions(f->projection);
     if (f->filter.n) {
         TRY(mql_match_parse(&b->scope.scope, f->filter, &match));
+        b->text = mql_match_conjunct(match, MQL_TEXT) ? match : NULL;
     }
     return mql_project_parse(&b->scope.scope, f->projection, MQL_PROJECT_FIND, match, &b->project);
 }
 
-/* A document as the client sees it; valid until the row's arena is reset. */
-static err shown(mongo_request *q, mongo_batch *b, slice document, slice *shown_out) {
+err mongo_batch_show(mongo_request *q, mongo_batch *b, slice document, slice *shown_out) {
     *shown_out = document;
     if (!b->project) {
         return OK;
     }
     mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, b->steps);
     r.root = mql_document(document);
+    bool matches;
+    TRY(b->text ? mql_matches(&r, b->text, &matches, NULL) : OK); /* for the score */
     return mql_project_apply(&r, b->project, shown_out);
 }
 
@@ -79,7 +82,7 @@ bool mongo_batch_add(mongo_request *q, mongo_batch *b, slice document) {
     if (is_full(b, document.n)) {
         return false;
     }
-    b->failed = shown(q, b, document, &document);
+    b->failed = mongo_batch_show(q, b, document, &document);
     if (b->failed == OK) {
         buf_add_byte(&b->rows, BSON_TYPE_DOCUMENT);
         buf_add(&b->rows, key, (size_t)snprintf(key, sizeof key, "%zu", b->rows_n++) + 1);

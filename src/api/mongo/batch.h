@@ -18,6 +18,7 @@ typedef struct mongo_batch {
 
     slice token;                /* position of a change stream after this batch; empty: none */
     const mql_project *project; /* NULL: whole documents */
+    const mql_match *text;      /* the filter, if it has a $text whose score the projection may show; NULL: it has none */
     bool computes;              /* the projection may have expressions, which take time */
     mongo_scope scope;
     arena row;      /* of one document */
@@ -30,6 +31,9 @@ MUST_CHECK err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batc
 
 /* batchSize of a cursor argument; -1: not given. */
 int64_t mongo_batch_size(slice cursor);
+
+/* A document as the client sees it; valid until the row's arena is reset. Any thread. */
+MUST_CHECK err mongo_batch_show(mongo_request *q, mongo_batch *b, slice document, slice *shown_out);
 
 /* Adds a document, as the projection shows it. False: the batch is full, or an error, which is in `failed`. Any thread. */
 bool mongo_batch_add(mongo_request *q, mongo_batch *b, slice document);

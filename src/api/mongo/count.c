@@ -19,7 +19,7 @@ static err plan(mongo_request *q) {
         return OK;
     }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, q->container, f->collation, &scope));
     TRY(mql_match_parse(&scope.scope, f->filter, &match));
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }

@@ -255,7 +255,7 @@ static err plan(mongo_request *q) {
     TRY(read_find(q, x->command, x->name, f));
     TRY(mongo_collation_of(q, document_in(x->command, "collation"), &f->collation));
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, q->container, f->collation, &scope));
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }

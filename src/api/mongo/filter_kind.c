@@ -1,11 +1,28 @@
 #include "api/mongo/filter_kind.h"
 
+#include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
 #include "mql/collation.h"
 
 /* ---- scopes ---- */
 
-err mongo_scope_collate(op *o, slice collation, mongo_scope *s) {
+/* The collection's text index. The scope's names may outlive the container's. */
+static err read_text_index(op *o, const container *c, mongo_scope *s) {
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    mql_text_index *text = arena_new(o->arena, mql_text_index);
+    for (doc_walk_init(&w, mongo_memo_of(c).indexes); !s->scope.text && doc_walk_next(&w, &e);) {
+        if (mongo_index_read(e.value, &x) && mongo_index_is_text(&x) && !x.hidden) {
+            TRY(mql_text_index_read(o, arena_copy(o->arena, x.spec), text));
+            s->scope.text = text;
+        }
+    }
+    return OK;
+}
+
+err mongo_scope_collate(op *o, const container *c, slice collation, mongo_scope *s) {
+    TRY(c ? read_text_index(o, c, s) : OK);
     return collation.n ? mql_collation_shared(o, collation, &s->scope.collation) : OK;
 }
 
@@ -77,12 +94,11 @@ static err prepare(op *o, const container *c, slice argument, const void **ready
     ready_filter *f = arena_new(o->arena, ready_filter);
     mql_value filter = mongo_member(argument, "q"), let = mongo_member(argument, "let"), now = mongo_member(argument, "now");
     mql_value collation = mongo_member(argument, "collation");
-    (void)c;
     if (filter.type != BSON_TYPE_DOCUMENT || now.type != BSON_TYPE_DATE_TIME) {
         return op_fail(o, E_BAD_REQUEST, "A MongoDB filter must be a document.");
     }
     TRY(mongo_scope_begin(o, false, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &f->scope));
-    TRY(mongo_scope_collate(o, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &f->scope));
+    TRY(mongo_scope_collate(o, c, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &f->scope));
     *ready_out = f;
     return mql_match_parse(&f->scope.scope, filter.bytes, &f->match);
 }

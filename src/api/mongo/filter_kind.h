@@ -18,8 +18,9 @@ typedef struct mongo_scope {
 } mongo_scope;
 
 MUST_CHECK err mongo_scope_begin(op *o, bool service, slice let, int64_t now_ms, mongo_scope *scope_out);
-/* Strings compare by this collation document from now on; empty: by bytes. Before anything is parsed. */
-MUST_CHECK err mongo_scope_collate(op *o, slice collation, mongo_scope *s);
+/* From now on strings compare by this collation document (empty: by bytes), and $text searches the text index of the collection, which may
+ * be NULL. Before anything is parsed. */
+MUST_CHECK err mongo_scope_collate(op *o, const container *c, slice collation, mongo_scope *s);
 /* Prepares a run with these variables. Call it after everything was parsed. `steps` is the run's budget. */
 mql_run mongo_run_of(op *o, arena *a, const mongo_scope *s, uint64_t steps);
 

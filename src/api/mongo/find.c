@@ -6,8 +6,9 @@
 #include "api/mongo/scan.h"
 #include "api/mongo/sorter.h"
 #include "api/mongo/work.h"
+#include "mql/match_tree.h"
 
-enum { SORT_STEPS = 1000000 };
+enum { SORT_STEPS = 1000000, FIRST_RING_METRES = 1000 };
 
 /* ---- arguments ---- */
 
@@ -25,8 +26,9 @@ typedef struct find_ask {
     mongo_find find;
     int64_t batch_size;
     bool single, no_timeout;
-    item_key key;      /* if it is a find by key … */
-    bool by_key_alone; /* … which says everything that the filter says */
+    const mql_match *match; /* the filter, parsed; NULL: there is none */
+    item_key key;           /* if it is a find by key … */
+    bool by_key_alone;      /* … which says everything that the filter says */
     item_found found;
 } find_ask;
 
@@ -117,13 +119,20 @@ static void read_page(mongo_request *q) {
 
 /* ---- sorted in memory ---- */
 
+/* Documents of a $near without a sort come by their distance. With a limit and an index, they are read ring by ring: first those within a
+ * kilometre, then within four times that, until there are enough. */
 typedef struct sorting {
     mql_sort sort;
+    const mql_match *text;       /* a filter with $text, whose score the sort needs; NULL: none */
+    const mql_node *near;        /* sort by the distance; NULL: do not */
+    double ring_from, ring_most; /* distances of this ring; most 0: all beyond `from` */
+    uint64_t keep, taken;
     mongo_sorter *sorter;
     mongo_scan scan;
     mongo_find find;
     arena row;
     uint64_t skipped;
+    const mql_match *match;
 } sorting;
 
 static sorting *sorting_of(const mongo_request *q) {
@@ -139,12 +148,31 @@ static void free_sorting(mongo_request *q) {
     }
 }
 
+/* The key of a document in this ring; none if it is in another one. */
+static err distance_key(mql_run *r, const sorting *s, slice document, slice *key_out) {
+    double distance;
+    buf out = buf_init(64);
+    mql_builder b = mql_build(&out);
+    TRY(mql_near_distance(r, s->near, mql_document(document), &distance));
+    if (distance <= s->ring_from || (s->ring_most > 0 && distance > s->ring_most)) {
+        return OK;
+    }
+    mql_add_next(&b, mql_double(r->arena, distance));
+    bool kept = mql_keep(r->arena, &b, key_out);
+    buf_free(&out);
+    return kept ? OK : budget_error(r->arena->budget);
+}
+
 static bool take_key(mongo_request *q, slice document) {
     sorting *s = sorting_of(q);
     mql_run r = mongo_run_of(&q->op, &s->row, &batch_of(q)->scope, SORT_STEPS);
-    slice key;
-    err code = mql_sort_key(&r, &s->sort, document, &key);
-    s->scan.failed = code != OK ? code : mongo_sorter_add(s->sorter, &q->op, key, document);
+    slice key = SLICE_EMPTY;
+    bool matches;
+    r.root = mql_document(document);
+    err code = s->text ? mql_matches(&r, s->text, &matches, NULL) : OK; /* for the score */
+    code = code != OK ? code : s->near ? distance_key(&r, s, document, &key) : mql_sort_key(&r, &s->sort, document, &key);
+    s->scan.failed = code != OK || !key.n ? code : mongo_sorter_add(s->sorter, &q->op, key, document);
+    s->taken += key.n > 0;
     arena_reset(&s->row);
     return s->scan.failed == OK;
 }
@@ -158,11 +186,7 @@ static bool hold(void *context, slice document) {
         s->skipped++;
         return true;
     }
-    if (b->project) {
-        mql_run r = mongo_run_of(&q->op, &b->row, &b->scope, SORT_STEPS);
-        r.root = mql_document(document);
-        b->failed = mql_project_apply(&r, b->project, &document);
-    }
+    b->failed = mongo_batch_show(q, b, document, &document);
     if (b->failed == OK) {
         buf_add_slice(&b->cursor->held, document);
     }
@@ -186,8 +210,40 @@ static void sorted(call *c) {
     mongo_batch_answer(q, c->code);
 }
 
+static err plan_ring(mongo_request *q) {
+    sorting *s = sorting_of(q);
+    return mongo_plan(&q->op, q->container, s->match, &s->find);
+}
+
+static void read_ring(mongo_request *q, err code) {
+    if (code != OK) {
+        free_sorting(q);
+        mongo_batch_answer(q, code);
+        return;
+    }
+    mongo_scan_start(q, &sorting_of(q)->scan);
+}
+
+/* The next ring, if this one has not given enough. */
+static bool widen(mongo_request *q) {
+    enum { WIDER = 4, METRES_MAX = 5000 * 1000 };
+    sorting *s = sorting_of(q);
+    if (!s->near || s->ring_most <= 0 || s->taken >= s->keep) {
+        return false;
+    }
+    s->ring_from = s->ring_most;
+    s->ring_most = s->ring_most * WIDER * mql_near_metres(s->near) > METRES_MAX ? 0 : s->ring_most * WIDER;
+    s->find.near_most = s->ring_most;
+    s->find.where = SLICE_EMPTY;
+    mongo_work(q, q->large, plan_ring, read_ring);
+    return true;
+}
+
 static err collected(mongo_request *q) {
     err code = sorting_of(q)->scan.code;
+    if (code == OK && widen(q)) {
+        return OK;
+    }
     if (code != OK) {
         free_sorting(q);
         mongo_batch_answer(q, code);
@@ -203,12 +259,27 @@ static bool is_natural(slice sort) {
     return mql_is_number(natural) && mql_as_double(natural) > 0;
 }
 
+/* Sort by the distance of $near, or by the score of $text. */
+static void sort_by_filter(sorting *s, const mongo_find *f, const mql_match *match) {
+    static mql_sort_part by_distance[] = {{.path = SLICE_LIT("distance")}};
+    s->match = match;
+    s->text = match && mql_match_conjunct(match, MQL_TEXT) ? match : NULL;
+    s->near = match && !f->sort.n ? mql_match_conjunct(match, MQL_NEAR) : NULL;
+    s->ring_from = -1;
+    s->ring_most = s->near ? f->near_most : 0;
+    if (s->near) {
+        s->sort = (mql_sort){by_distance, 1};
+    }
+}
+
 static err start_sort(mongo_request *q, const mongo_find *f) {
     sorting *s = arena_new(q->frame->arena, sorting);
+    sort_by_filter(s, f, ((find_ask *)q->state)->match);
     if (f->sort.n && !is_natural(f->sort)) { /* otherwise all keys are equal, and the order stays */
         TRY(mql_sort_parse(&q->op, f->sort, &s->sort));
     }
     uint64_t keep = f->limit > UINT64_MAX / 4 ? UINT64_MAX : f->limit + f->skip;
+    s->keep = keep;
     s->find = *f;
     s->find.order = SLICE_EMPTY;
     s->row = arena_init_counted(q->op.budget);
@@ -318,11 +389,20 @@ static err plan(mongo_request *q) {
     const mql_match *match = NULL;
     mongo_find *f = &a->find;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, q->container, f->collation, &scope));
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
+    a->match = match;
+    const mql_node *near = match && !f->sort.n ? mql_match_conjunct(match, MQL_NEAR) : NULL;
+    if (near && f->limit != UINT64_MAX && !q->transaction && mql_near_metres(near) > 0) {
+        f->near_most = FIRST_RING_METRES / mql_near_metres(near);
+    }
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
+}
+
+static bool is_near(const find_ask *a) {
+    return a->match && mql_match_conjunct(a->match, MQL_NEAR) && !a->find.sort.n;
 }
 
 static err prepare_find(mongo_request *q) {
@@ -337,8 +417,9 @@ static err prepare_find(mongo_request *q) {
 }
 
 static void run_find(mongo_request *q, err code) {
-    const mongo_find *f = &((find_ask *)q->state)->find;
-    bool sorts = q->transaction || (f->sort.n && !is_natural(f->sort) && !f->order.n);
+    const find_ask *a = q->state;
+    const mongo_find *f = &a->find;
+    bool sorts = q->transaction || is_near(a) || (f->sort.n && !is_natural(f->sort) && !f->order.n);
     code = code == OK && q->container && sorts ? start_sort(q, f) : code;
     if (code != OK) {
         mongo_fail(q, code);

@@ -19,6 +19,8 @@ typedef struct mongo_find {
     uint64_t skip;
     uint64_t limit; /* UINT64_MAX: none */
 
+    double near_most; /* of $near: places within this distance are enough; 0: all. The plan sets it to 0 if no index serves it */
+
     /* the plan */
     slice where; /* a condition of the core; empty: all items */
     slice order; /* an order of the core that gives the sort; empty: no index has it */

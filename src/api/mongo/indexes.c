@@ -26,10 +26,11 @@ static err check_key_part(mongo_request *q, const doc_element *e) {
     if (mql_is_number(v) && mql_as_double(v) != 0) {
         return OK;
     }
-    if (is_kind(e, "hashed") && q->front->surface == MONGO_FULL) {
+    bool extra = is_kind(e, "hashed") || is_kind(e, "text");
+    if (is_kind(e, "2dsphere") || (extra && q->front->surface == MONGO_FULL)) {
         return OK;
     }
-    return cannot(q, "Values in the index key pattern must be numbers other than 0, or 'hashed'", e->key);
+    return cannot(q, "Values in the index key pattern must be numbers other than 0, 'hashed', '2dsphere' or 'text'", e->key);
 }
 
 static err check_unique(mongo_request *q, const mongo_index *x) {
@@ -110,6 +111,30 @@ static err check_options(mongo_request *q, const mongo_index *x) {
     return check_expiry(q, x);
 }
 
+/* One text index for a collection; places and texts cannot be unique, and a text index has no collation. */
+static err check_special(mongo_request *q, const mongo_index *x) {
+    const mql_index *parsed;
+    TRY(mql_index_parse(&q->op, x->spec, &parsed));
+    slice place;
+    mql_index_kind kind = mql_index_kind_of(parsed, &place);
+    doc_walk w;
+    doc_element e;
+    mongo_index other;
+    if (kind != MQL_INDEX_VALUES && (x->unique || x->expires)) {
+        return cannot(q, "Indexes of places and texts can be neither unique nor TTL indexes", x->name);
+    }
+    if (kind == MQL_INDEX_WORDS && mongo_member(x->spec, "collation").type == BSON_TYPE_DOCUMENT) {
+        return cannot(q, "A text index cannot have a collation", x->name);
+    }
+    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); kind == MQL_INDEX_WORDS && doc_walk_next(&w, &e);) {
+        bool same = mongo_index_read(e.value, &other) && slice_eq(other.name, x->name);
+        if (!same && mongo_index_is_text(&other)) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_OPTIONS_CONFLICT, "only one text index per collection allowed");
+        }
+    }
+    return OK;
+}
+
 static err check_index(mongo_request *q, const mongo_index *x) {
     doc_walk w;
     doc_element e;
@@ -121,6 +146,7 @@ static err check_index(mongo_request *q, const mongo_index *x) {
         return cannot(q, "An index has at least one field, and not too many", x->name);
     }
     TRY(check_options(q, x));
+    TRY(check_special(q, x));
     return check_unique(q, x);
 }
 
@@ -145,6 +171,80 @@ static slice default_name(arena *a, slice key) {
     return name;
 }
 
+/* ---- indexes of texts, as MongoDB lists them ----
+ *
+ * {title: "text", body: "text"} is listed as {_fts: "text", _ftsx: 1}, with the fields among the weights. */
+
+static bool has_kind(slice key, const char *kind) {
+    doc_walk w;
+    doc_element e;
+    bool found = false;
+    for (doc_walk_init(&w, key); !found && doc_walk_next(&w, &e);) {
+        found = is_kind(&e, kind);
+    }
+    return found;
+}
+
+static void add_text_key(mql_builder *b, slice key) {
+    doc_walk w;
+    doc_element e;
+    bool added = false;
+    mongo_open_document(b, "key");
+    for (doc_walk_init(&w, key); doc_walk_next(&w, &e);) {
+        if (slice_eq(e.key, SLICE_LIT("_ftsx"))) {
+            continue;
+        }
+        if (!is_kind(&e, "text")) {
+            mql_add_element(b, &e);
+        } else if (!added) {
+            added = true;
+            mongo_add_text(b, "_fts", SLICE_LIT("text"));
+            mongo_add_int(b, "_ftsx", 1);
+        }
+    }
+    mql_close(b);
+}
+
+/* The fields of the key, and those that only have a weight. */
+static void add_weights(mql_builder *b, slice key, mql_value given) {
+    doc_walk w;
+    doc_element e;
+    mql_value one = {BSON_TYPE_INT32, SLICE_LIT("\1\0\0\0")};
+    mongo_open_document(b, "weights");
+    for (doc_walk_init(&w, key); doc_walk_next(&w, &e);) {
+        if (is_kind(&e, "text") && !slice_eq(e.key, SLICE_LIT("_fts")) && mql_is_missing(mql_member(given, e.key))) {
+            mql_add(b, e.key, one);
+        }
+    }
+    for (doc_walk_init(&w, given.bytes); given.type == BSON_TYPE_DOCUMENT && doc_walk_next(&w, &e);) {
+        mql_add_element(b, &e);
+    }
+    mql_close(b);
+}
+
+static void add_default(mql_builder *b, slice given, const char *name, slice text) {
+    if (mql_is_missing(mongo_member(given, name))) {
+        mongo_add_text(b, name, text);
+    }
+}
+
+static void add_text_options(mql_builder *b, slice given, slice key) {
+    add_weights(b, key, mongo_member(given, "weights"));
+    add_default(b, given, "default_language", SLICE_LIT("english"));
+    add_default(b, given, "language_override", SLICE_LIT("language"));
+    mongo_add_int(b, "textIndexVersion", 3);
+}
+
+/* Members that the server writes itself, or that have no meaning any more. */
+static bool is_written(slice name, bool text) {
+    static const char *const written[] = {"v", "key", "name", "background", "ns", "2dsphereIndexVersion", "textIndexVersion"};
+    bool found = text && slice_eq(name, SLICE_LIT("weights"));
+    for (size_t i = 0; i < sizeof written / sizeof *written && !found; i++) {
+        found = slice_eq(name, slice_str(written[i]));
+    }
+    return found;
+}
+
 /* The specification as listIndexes shows it: v, key, name, then the rest. */
 static slice canonical(mongo_request *q, slice given) {
     buf out = buf_init(BUF_NO_LIMIT);
@@ -153,15 +253,19 @@ static slice canonical(mongo_request *q, slice given) {
     doc_walk w;
     doc_element e;
     mongo_add_int(&b, "v", 2);
-    mql_add(&b, SLICE_LIT("key"), key);
+    bool text = has_kind(key.bytes, "text");
+    text ? add_text_key(&b, key.bytes) : mql_add(&b, SLICE_LIT("key"), key);
     mongo_add_text(&b, "name", mql_is_text(name) ? mql_as_text(name) : default_name(q->frame->arena, key.bytes));
     for (doc_walk_init(&w, given); doc_walk_next(&w, &e);) {
-        bool known = slice_eq(e.key, SLICE_LIT("v")) || slice_eq(e.key, SLICE_LIT("key")) || slice_eq(e.key, SLICE_LIT("name")) ||
-                     slice_eq(e.key, SLICE_LIT("background")) || slice_eq(e.key, SLICE_LIT("ns"));
         bool off = e.type == BSON_TYPE_BOOL && !e.value.p[0];
-        if (!known && !off) {
+        if (!is_written(e.key, text) && !off) {
             mql_add_element(&b, &e);
         }
+    }
+    if (text) {
+        add_text_options(&b, given, key.bytes);
+    } else if (has_kind(key.bytes, "2dsphere")) {
+        mongo_add_int(&b, "2dsphereIndexVersion", 3);
     }
     return mongo_built_copy(q->frame->arena, &b, &out);
 }

@@ -72,20 +72,15 @@ bool mongo_index_read(slice spec, mongo_index *x) {
     return x->key.n && x->name.n;
 }
 
-static bool is_plain(slice key) {
-    doc_walk w;
-    doc_element e;
-    bool plain = true;
-    for (doc_walk_init(&w, key); plain && doc_walk_next(&w, &e);) {
-        bool hashed = e.type == BSON_TYPE_UTF8 && slice_eq(doc_element_text(&e), SLICE_LIT("hashed"));
-        plain = (e.type != BSON_TYPE_UTF8 || hashed) && !slice_eq(e.key, SLICE_LIT("_ts"));
-    }
-    return plain;
+bool mongo_index_is_text(const mongo_index *x) {
+    mql_value kind = mongo_member(x->key, "_fts");
+    return mql_is_text(kind) && slice_eq(mql_as_text(kind), SLICE_LIT("text"));
 }
 
 slice mongo_key_spec(arena *a, const mongo_index *x) {
-    static const char *const members[] = {"sparse", "partialFilterExpression", "collation"};
-    if (!is_plain(x->key)) {
+    static const char *const members[] = {"sparse",  "partialFilterExpression", "collation",
+                                          "weights", "default_language",        "language_override"};
+    if (!mql_is_missing(mongo_member(x->key, "_ts"))) {
         return SLICE_EMPTY;
     }
     buf out = buf_init(BUF_NO_LIMIT);

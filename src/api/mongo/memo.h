@@ -41,8 +41,9 @@ typedef struct mongo_index {
     slice partial; /* partialFilterExpression; empty: none */
 } mongo_index;
 
+bool mongo_index_is_text(const mongo_index *x);
 bool mongo_index_read(slice spec, mongo_index *index_out); /* false: it has no key or name */
 
-/* The key index (index/policy.h) that serves it, as the container's settings have it; empty if it has none: indexes of texts and shapes,
- * and of the time of the last change. In the arena. */
+/* The key index (index/policy.h) that serves it, as the container's settings have it; empty if it has none: that of the
+ * time of the last change. In the arena. */
 slice mongo_key_spec(arena *a, const mongo_index *x);

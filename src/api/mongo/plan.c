@@ -185,6 +185,10 @@ err mongo_plan(op *o, const container *c, const mql_match *match, mongo_find *f)
         o->detail_n = 0;
     }
     TRY(mongo_planner_begin(o, c, f, &indexes));
+    const mql_node *near = match ? mql_match_conjunct(match, MQL_NEAR) : NULL;
+    if (!near || !mongo_planner_is_useful(indexes, near)) { /* without an index each ring would read everything */
+        f->near_most = 0;
+    }
     TRY(match ? plan_filter(o, indexes, match, f) : OK);
     return plan_order(o, indexes, match, f);
 }

@@ -1,5 +1,7 @@
 #include "api/mongo/plan_index.h"
 
+#include <math.h>
+
 #include "api/mongo/mongo_int.h"
 #include "mql/collation.h"
 
@@ -415,7 +417,8 @@ static bool has_all(const mongo_planner *p, const usable *u, const mql_node *of)
             }
         }
     }
-    if (u->index.sparse) {
+    slice place;
+    if (u->index.sparse && mql_index_kind_of(u->keys, &place) == MQL_INDEX_VALUES) {
         mql_node first = {.kind = MQL_EXISTS, .path = mql_index_pattern(u->keys)->parts[0].path};
         return implies_one(p, of, &first);
     }
@@ -520,9 +523,97 @@ static bool add_wildcards(const mongo_planner *p, mql_builder *b, const usable *
     return any;
 }
 
+/* ---- indexes of places and words ---- */
+
+static bool is_geo(const mql_node *n) {
+    return n->kind == MQL_GEO_WITHIN || n->kind == MQL_GEO_INTERSECTS || n->kind == MQL_NEAR;
+}
+
+/* The condition that the cells or words of the index serve. */
+static const mql_node *special_condition(const usable *u, const mql_node *of) {
+    slice place;
+    bool words = mql_index_kind_of(u->keys, &place) == MQL_INDEX_WORDS;
+    for (const mql_node *n = conjuncts(of); n; n = next_conjunct(of, n)) {
+        if (words ? n->kind == MQL_TEXT : is_geo(n) && slice_eq(n->path, place) && !has_number_step(n)) {
+            return n;
+        }
+    }
+    return NULL;
+}
+
+static spans spans_of_words(arena *a, const mql_node *text) {
+    const slice *terms;
+    size_t n = mql_text_terms(text, &terms, a);
+    spans s = spans_new(a, n + 1);
+    buf key = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < n; i++) {
+        buf_clear(&key);
+        mql_key_add_word(&key, terms[i]);
+        slice from = arena_copy(a, buf_view(&key));
+        add_span(&s, from, after(a, from));
+    }
+    if (!n) { /* a search without words finds nothing: no term is empty */
+        add_span(&s, SLICE_LIT("\0"), SLICE_LIT("\0\1"));
+    }
+    buf_free(&key);
+    return s;
+}
+
+static slice cell_key(arena *a, geo_cell cell) {
+    char room[GEO_CELL_BYTES];
+    buf key = {.p = room, .cap = sizeof room, .max = sizeof room};
+    mql_key_add_cell(&key, cell);
+    return arena_copy(a, buf_view(&key));
+}
+
+static spans spans_of_cells(arena *a, const mql_node *geo, double most) {
+    const geo_cell_span *cells;
+    size_t n = mql_geo_cells(a, geo, most, &cells);
+    spans s = spans_new(a, n);
+    for (size_t i = 0; i < n; i++) {
+        add_span(&s, cell_key(a, cells[i].first), cell_key(a, cells[i].last + 1));
+    }
+    return s;
+}
+
+/* The spans of the fields in front, which all need values, and of the cells or words. */
+static bool spans_of_special(const mongo_planner *p, const usable *u, const mql_node *of, spans *out) {
+    const mql_sort *pattern = mql_index_pattern(u->keys);
+    const mql_node *special = special_condition(u, of), *other;
+    arena *a = p->op->arena;
+    if (!special) {
+        return false;
+    }
+    *out = spans_new(a, 1);
+    out->list[out->n++] = (span){0};
+    for (size_t i = 0; i < pattern->n; i++) {
+        const mql_node *c = condition_on(p, u, of, pattern->parts[i].path, &other);
+        bool valued = c && (is_equality(c) || c->kind == MQL_IN) && is_apart(pattern, i);
+        spans next = valued ? spans_of_condition(a, mql_index_collation(u->keys), c) : (spans){0};
+        if (!valued || next.n * out->n > SPANS_MAX) {
+            return false;
+        }
+        *out = extended(a, out, &next, pattern->parts[i].descending);
+    }
+    double most = p->find->near_most > 0 ? p->find->near_most : INFINITY;
+    spans last = special->kind == MQL_TEXT ? spans_of_words(a, special) : spans_of_cells(a, special, most);
+    bool served = last.n && last.n * out->n <= SPANS_MAX;
+    *out = served ? extended(a, out, &last, false) : *out;
+    return served;
+}
+
+static bool is_special(const usable *u) {
+    slice place;
+    return mql_index_kind_of(u->keys, &place) != MQL_INDEX_VALUES;
+}
+
 static bool is_served(const mongo_planner *p, const usable *u, const mql_node *n) {
     const mql_node *other;
     slice stem;
+    spans s;
+    if (is_special(u)) {
+        return has_all(p, u, n) && spans_of_special(p, u, n, &s);
+    }
     if (mql_index_is_wildcard(u->keys, &stem)) {
         return add_wildcards(p, NULL, u, n, stem) && has_all(p, u, n);
     }
@@ -546,6 +637,9 @@ void mongo_planner_add(const mongo_planner *p, mql_builder *b, const mql_node *n
         }
         if (mql_index_is_wildcard(p->list[i].keys, &stem)) {
             add_wildcards(p, b, &p->list[i], n, stem);
+        } else if (is_special(&p->list[i])) {
+            alone = (spans){0};
+            spans_of_special(p, &p->list[i], n, &s) ? add_condition(p, b, &p->list[i], &s, &alone) : (void)0;
         } else if (spans_of(p, &p->list[i], n, &s, &alone)) {
             add_condition(p, b, &p->list[i], &s, &alone);
         }
@@ -605,6 +699,9 @@ slice mongo_planner_order(const mongo_planner *p, const mql_node *root, const mq
         const usable *u = &p->list[i];
         slice prefix;
         bool down;
+        if (is_special(u)) {
+            continue;
+        }
         size_t equal = equal_fields(p, u, root, SIZE_MAX, &prefix);
         if (mql_index_collation(u->keys) != p->collation || !has_all(p, u, root)) {
             continue;

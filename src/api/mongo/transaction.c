@@ -173,7 +173,7 @@ static err parse_filter(mongo_request *q, struct mongo_reading *r) {
     const mongo_find *f = r->scan->find;
     r->parsed = true;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &r->scope));
-    TRY(mongo_scope_collate(&q->op, f->collation, &r->scope));
+    TRY(mongo_scope_collate(&q->op, r->scan->container ? r->scan->container : q->container, f->collation, &r->scope));
     return f->filter.n ? mql_match_parse(&r->scope.scope, f->filter, &r->match) : OK;
 }
 

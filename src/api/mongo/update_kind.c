@@ -9,7 +9,7 @@
 
 /* ---- validators ---- */
 
-enum { COMPOUND_MAX = 64 };
+enum { COMPOUND_MAX = 64, PARALLEL = 2 /* the code of mql_sort_each */ };
 
 struct mongo_validator {
     mongo_scope scope;
@@ -18,13 +18,24 @@ struct mongo_validator {
     size_t compound_n;
 };
 
+/* Of places or texts. */
+static bool is_special(slice key) {
+    doc_walk w;
+    doc_element e;
+    bool special = false;
+    for (doc_walk_init(&w, key); !special && doc_walk_next(&w, &e);) {
+        special = e.type == BSON_TYPE_UTF8 && !slice_eq(doc_element_text(&e), SLICE_LIT("hashed"));
+    }
+    return special;
+}
+
 static err read_compound(op *o, const container *c, mongo_validator *v) {
     doc_walk w;
     doc_element e;
     mongo_index x;
     for (doc_walk_init(&w, mongo_memo_of(c).indexes); v->compound_n < COMPOUND_MAX && doc_walk_next(&w, &e);) {
-        bool several = mongo_index_read(e.value, &x) && mql_length(mql_document(x.key)) > 1;
-        slice spec = several ? mongo_key_spec(o->arena, &x) : SLICE_EMPTY;
+        bool checked = mongo_index_read(e.value, &x) && (mql_length(mql_document(x.key)) > 1 || is_special(x.key));
+        slice spec = checked ? mongo_key_spec(o->arena, &x) : SLICE_EMPTY;
         TRY(spec.n ? mql_index_parse(o, spec, &v->compound[v->compound_n++]) : OK);
     }
     return OK;
@@ -35,13 +46,15 @@ static err ignore_key(void *context, slice key) {
     return OK;
 }
 
-/* 171 (CannotIndexParallelArrays) */
+/* 171 (CannotIndexParallelArrays), 16755 (a place is no geometry), 17262 (an unknown language) */
 static err check_compound(op *o, arena *a, const mongo_validator *v, slice document) {
     for (size_t i = 0; i < v->compound_n; i++) {
         op inner;
         op_init(&inner, a, o->now_s);
         if (mql_index_keys(v->compound[i], &inner, a, document, ignore_key, NULL) == E_BAD_REQUEST) {
-            return op_fail_as(o, E_BAD_REQUEST, 171, "cannot index parallel arrays");
+            return inner.protocol_code == PARALLEL
+                       ? op_fail_as(o, E_BAD_REQUEST, 171, "cannot index parallel arrays")
+                       : op_fail_as(o, E_BAD_REQUEST, inner.protocol_code, "%.*s", (int)inner.detail_n, inner.detail);
         }
     }
     return OK;
@@ -138,7 +151,7 @@ static err prepare(op *o, const container *c, slice argument, const void **ready
     }
     bool service = mql_truth(mongo_member(argument, "s"));
     TRY(mongo_scope_begin(o, service, let.type == BSON_TYPE_DOCUMENT ? let.bytes : SLICE_EMPTY, mql_as_date(now), &e->scope));
-    TRY(mongo_scope_collate(o, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &e->scope));
+    TRY(mongo_scope_collate(o, c, collation.type == BSON_TYPE_DOCUMENT ? collation.bytes : SLICE_EMPTY, &e->scope));
     TRY(mql_match_parse(&e->scope.scope, filter.bytes, &e->match));
     *ready_out = e;
     if (mql_is_missing(update)) {

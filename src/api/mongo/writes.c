@@ -454,7 +454,7 @@ static err prepare_scan(mongo_request *q) {
     mongo_scope scope;
     const mql_match *match;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, s->variables, q->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, s->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, q->container, s->collation, &scope));
     TRY(mql_match_parse(&scope.scope, s->filter, &match));
     w->find = (mongo_find){.filter = s->filter,
                            .variables = s->variables,
@@ -539,7 +539,7 @@ static err make_upsert(mongo_request *q) {
     slice document;
     item_key none = {0};
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, s->variables, q->now_ms, &scope));
-    TRY(mongo_scope_collate(&q->op, s->collation, &scope));
+    TRY(mongo_scope_collate(&q->op, q->container, s->collation, &scope));
     TRY(mql_match_parse(&scope.scope, s->filter, &match));
     mql_update_spec spec = {.update = s->update, .array_filters = s->array_filters, .match = match, .filter = s->filter};
     TRY(mql_update_parse(&scope.scope, &spec, &update));

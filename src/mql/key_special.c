@@ -98,9 +98,9 @@ static err find_places(tokens *t, const mql_index *x, mql_value document) {
     bool stopped;
     t->visit = (mql__visit){.run = t->run, .parts = x->place_parts, .parts_n = x->place_parts_n, .found = found_place};
     TRY(mql__visit_path(&t->visit, document, &stopped));
-    return t->has_place || !t->has_other
-               ? OK
-               : mql_fail(t->run->op, 16755, "Can't extract geo keys: unknown or invalid GeoJSON at '%.*s'", slice_shown(x->place), x->place.p);
+    return t->has_place || !t->has_other ? OK
+                                         : mql_fail(t->run->op, 16755, "Can't extract geo keys: unknown or invalid GeoJSON at '%.*s'",
+                                                    slice_shown(x->place), x->place.p);
 }
 
 static int order_tokens(const void *a, const void *b) {
@@ -137,7 +137,8 @@ static err found_text(void *context, mql_run *r, slice text, double weight) {
 static err find_words(tokens *t, const mql_index *x, mql_value document) {
     if (!mql__text_language(&x->text, document, &t->language)) {
         return mql_fail(t->run->op, 17262, "language override unsupported: %.*s",
-                        slice_shown(mql_as_text(mql_member(document, x->text.override))), mql_as_text(mql_member(document, x->text.override)).p);
+                        slice_shown(mql_as_text(mql_member(document, x->text.override))),
+                        mql_as_text(mql_member(document, x->text.override)).p);
     }
     return mql__each_text(t->run, &x->text, document, found_text, t);
 }
@@ -173,5 +174,7 @@ err mql__list_special(mql_run *r, const mql__listing *l, slice document) {
     mql_value v = mql_document(document);
     TRY(l->index->kind == MQL_INDEX_PLACES ? find_places(&t, l->index, v) : find_words(&t, l->index, v));
     each_once(&t);
-    return t.n == 0 ? OK : l->index->pattern.n ? mql_sort_each(r, &l->index->pattern, document, list_tokens, &s) : list_tokens(&s, NULL, false);
+    return t.n == 0              ? OK
+           : l->index->pattern.n ? mql_sort_each(r, &l->index->pattern, document, list_tokens, &s)
+                                 : list_tokens(&s, NULL, false);
 }

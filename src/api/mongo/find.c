@@ -151,12 +151,12 @@ static void free_sorting(mongo_request *q) {
 /* The key of a document in this ring; none if it is in another one. */
 static err distance_key(mql_run *r, const sorting *s, slice document, slice *key_out) {
     double distance;
-    buf out = buf_init(64);
-    mql_builder b = mql_build(&out);
     TRY(mql_near_distance(r, s->near, mql_document(document), &distance));
     if (distance <= s->ring_from || (s->ring_most > 0 && distance > s->ring_most)) {
         return OK;
     }
+    buf out = buf_init(64);
+    mql_builder b = mql_build(&out);
     mql_add_next(&b, mql_double(r->arena, distance));
     bool kept = mql_keep(r->arena, &b, key_out);
     buf_free(&out);

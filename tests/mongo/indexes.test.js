@@ -1,6 +1,6 @@
 // Indexes: sorts and filters that they serve give what a sort and a filter in memory give, on random documents, over one range and several,
 // with splits between pages; explain says which index was used.
-import { Decimal128, Double, Long, MaxKey, MinKey, ObjectId, Timestamp, Binary } from "mongodb";
+import { BSON, Decimal128, Double, Long, MaxKey, MinKey, ObjectId, Timestamp, Binary } from "mongodb";
 import { after } from "node:test";
 import { Rest } from "../sdk/server.js";
 import { dice } from "./dice.js";
@@ -32,6 +32,8 @@ function value(roll, arrays) {
   if (arrays && roll(4) === 0) return Array.from({ length: roll(4) }, () => scalar(roll));
   return scalar(roll);
 }
+
+const { EJSON } = BSON;
 
 // Only one of the two fields may be an array: parallel arrays cannot be in one index.
 function document(roll, id, arrays) {
@@ -227,6 +229,94 @@ suite("kinds of indexes", (t) => {
     const [, partial, sparse] = await collection.indexes();
     assert.deepEqual(partial.partialFilterExpression, { a: { $gt: 1 } });
     assert.equal(sparse.sparse, true);
+  });
+});
+
+// One collection without indexes, and one for each kind: every filter and sort gives the same. TESELA_ROUNDS asks for more, TESELA_SEED for
+// others.
+suite("every kind of index", (t) => {
+  const rounds = Number(process.env.TESELA_ROUNDS ?? 25);
+  const seed = Number(process.env.TESELA_SEED ?? 4711);
+  const kinds = {
+    single: [[{ a: 1 }], [{ b: -1 }], [{ "n.deep": 1 }]],
+    compound: [[{ a: 1, b: -1 }], [{ b: 1, "n.deep": 1 }]],
+    partial: [[{ a: 1 }, { partialFilterExpression: { b: { $gte: 0 } } }], [{ b: 1 }, { partialFilterExpression: { a: { $exists: true } } }]],
+    sparse: [[{ a: 1 }, { sparse: true }], [{ b: -1, a: 1 }, { sparse: true }]],
+    wildcard: [[{ "$**": 1 }]],
+    projected: [[{ "$**": 1 }, { wildcardProjection: { a: 1 } }]],
+    hashed: [[{ a: "hashed" }], [{ b: "hashed" }]],
+  };
+
+  // A condition on one field, or on several.
+  function condition(roll, depth) {
+    const field = ["a", "b", "n.deep", "a.x", "n"][roll(5)];
+    const one = () => scalar(roll);
+    const comparison = () => ["$gt", "$gte", "$lt", "$lte", "$eq", "$ne"][roll(6)];
+    const made = [
+      () => ({ [field]: one() }),
+      () => ({ [field]: { [comparison()]: one() } }),
+      () => ({ [field]: { $gte: roll(3) - 2, $lt: roll(3) } }),
+      () => ({ [field]: { $in: [one(), one()] } }),
+      () => ({ [field]: { $nin: [one(), null] } }),
+      () => ({ [field]: { $exists: roll(2) === 1 } }),
+      () => ({ [field]: { $type: ["number", "string", "array", "null"][roll(4)] } }),
+      () => ({ [field]: /^ab/ }),
+      () => ({ [field]: { $not: { [comparison()]: one() } } }),
+      () => ({ [field]: { $elemMatch: { $gte: roll(3), $lt: 3 } } }),
+      () => ({ [field]: { $all: [one(), one()] } }),
+      () => ({ [field]: { $size: roll(3) } }),
+    ];
+    if (depth && roll(3) === 0) return { [["$and", "$or", "$nor"][roll(3)]]: [condition(roll, depth - 1), condition(roll, depth - 1)] };
+    return made[roll(made.length)]();
+  }
+
+  t.it(`changes no result (seed ${seed})`, async () => {
+    const roll = dice(seed);
+    const documents = Array.from({ length: 160 }, (_, i) => document(roll, i, true)).filter((d) => !(Array.isArray(d.b) && Array.isArray(d.n?.deep)));
+    const bare = t.collection();
+    await bare.insertMany(documents);
+    const indexed = {};
+    for (const [kind, list] of Object.entries(kinds)) {
+      indexed[kind] = t.collection();
+      await indexed[kind].insertMany(documents);
+      for (const [key, options] of list) await indexed[kind].createIndex(key, options);
+    }
+    for (let round = 0; round < rounds; round++) {
+      const filter = condition(roll, 2);
+      const sort = [{ _id: 1 }, { a: 1, _id: 1 }, { b: -1, _id: 1 }, { a: -1, b: 1, _id: 1 }][roll(4)];
+      const ids = async (collection) => (await collection.find(filter, { sort, projection: { _id: 1 } }).toArray()).map((d) => d._id);
+      const expected = await ids(bare);
+      for (const [kind, collection] of Object.entries(indexed)) {
+        assert.deepEqual(await ids(collection), expected, `round ${round}, ${kind}: ${EJSON.stringify({ filter, sort })}`);
+        assert.equal(await collection.countDocuments(filter), expected.length, kind);
+      }
+    }
+  });
+});
+
+suite("options of indexes", (t) => {
+  t.it("are those of MongoDB; others are refused", async () => {
+    const collection = t.collection();
+    const create = (key, options, more) => t.command({ createIndexes: collection.collectionName, indexes: [{ key, name: "x", ...options }], ...more });
+    await fails(create({ a: 1 }, { uniqe: true }), 197, /'uniqe' is not valid/);
+    await fails(create({ a: 1 }, { wildcardProjection: { a: 1 } }), 67);
+    await fails(create({ "$**": 1 }, { wildcardProjection: {} }), 67);
+    await fails(create({ "$**": 1 }, { unique: true }), 67);
+    await create({ "$**": 1 }, { wildcardProjection: { a: 1 }, background: true }, { commitQuorum: "majority" });
+    assert.deepEqual((await collection.indexes())[1], { v: 2, key: { "$**": 1 }, name: "x", wildcardProjection: { a: 1 } });
+  });
+
+  t.it("hidden indexes are kept and not used, until collMod shows them", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1 }, { hidden: true });
+    await collection.insertMany([{ a: 1 }, { a: 2 }]);
+    assert.equal((await collection.indexes())[1].hidden, true);
+    assert.equal((await planOf(collection, { a: 1 })).stage, "COLLSCAN");
+    const shown = await t.command({ collMod: collection.collectionName, index: { name: "a_1", hidden: false } });
+    assert.deepEqual([shown.hidden_old, shown.hidden_new], [true, false]);
+    assert.equal((await planOf(collection, { a: 1 })).stage, "FETCH");
+    assert.equal((await collection.indexes())[1].hidden, undefined);
+    await fails(t.command({ collMod: collection.collectionName, index: { name: "_id_", hidden: true } }), 2);
   });
 });
 

@@ -101,12 +101,63 @@ static err check_expiry(mongo_request *q, const mongo_index *x) {
                : cannot(q, "TTL index 'expireAfterSeconds' option must be within an acceptable range", x->name);
 }
 
+/* 197 (InvalidIndexSpecificationOption): an option that MongoDB does not have. Those that say how an index is built or stored are kept and
+ * listed, and have no effect. */
+static err check_names(mongo_request *q, const mongo_index *x) {
+    static const char *const names[] = {"v",
+                                        "key",
+                                        "name",
+                                        "unique",
+                                        "sparse",
+                                        "hidden",
+                                        "weights",
+                                        "collation",
+                                        "partialFilterExpression",
+                                        "expireAfterSeconds",
+                                        "wildcardProjection",
+                                        "storageEngine",
+                                        "dropDups",
+                                        "default_language",
+                                        "language_override",
+                                        "textIndexVersion",
+                                        "2dsphereIndexVersion"};
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, x->spec); doc_walk_next(&w, &e);) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof names / sizeof *names && !known; i++) {
+            known = slice_eq(e.key, slice_str(names[i]));
+        }
+        if (!known) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, 197, "The field '%.*s' is not valid for an index specification.", slice_shown(e.key),
+                              e.key.p);
+        }
+    }
+    return OK;
+}
+
+/* A wildcard index has one field, all of whose values have keys: it can be neither unique nor a TTL index. Entries for fields that its
+ * projection leaves out change no result. */
+static err check_wildcard(mongo_request *q, const mongo_index *x) {
+    mql_value projection = mongo_member(x->spec, "wildcardProjection");
+    bool wildcard = !mql_is_missing(mongo_member(x->key, "$**"));
+    if (!mql_is_missing(projection) && (!wildcard || projection.type != BSON_TYPE_DOCUMENT || projection.bytes.n <= 5)) {
+        return cannot(q, "The field 'wildcardProjection' must be an object that is not empty, of an index on '$**'", x->name);
+    }
+    if (wildcard && (x->unique || x->expires || x->sparse)) {
+        return cannot(q, "Wildcard indexes can be neither unique nor sparse nor TTL indexes", x->name);
+    }
+    return OK;
+}
+
 static err check_options(mongo_request *q, const mongo_index *x) {
     mql_value collation = mongo_member(x->spec, "collation");
     const mql_collation *opened;
     if (collation.type == BSON_TYPE_DOCUMENT) {
         TRY(mql_collation_shared(&q->op, collation.bytes, &opened));
     }
+    TRY(check_names(q, x));
+    TRY(check_wildcard(q, x));
     TRY(check_partial(q, x));
     return check_expiry(q, x);
 }

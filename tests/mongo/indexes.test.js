@@ -201,6 +201,14 @@ suite("kinds of indexes", (t) => {
     assert.equal((await planOf(collection, { b: 1 })).stage, "COLLSCAN");
   });
 
+  t.it("descending ones find negative numbers, whose keys end with FF bytes", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ b: -1, c: -1 });
+    await collection.insertMany([{ _id: 1, b: -0.5, c: -2 }, { _id: 2, b: -2, c: -0.5 }, { _id: 3, b: 0.5, c: 1 }]);
+    await changesNothing(collection, [{ b: -0.5 }, { b: { $in: [-0.5, -2] } }, { b: -0.5, c: -2 }, { b: -0.5, c: { $lt: 0 } }, { b: { $lte: -0.5 } }]);
+    assert.equal((await collection.find({ b: -0.5, c: -2 }).toArray()).length, 1);
+  });
+
   t.it("compound take one array", async () => {
     const collection = t.collection();
     await collection.createIndex({ a: 1, b: 1 });
@@ -298,7 +306,7 @@ suite("options of indexes", (t) => {
   t.it("are those of MongoDB; others are refused", async () => {
     const collection = t.collection();
     const create = (key, options, more) => t.command({ createIndexes: collection.collectionName, indexes: [{ key, name: "x", ...options }], ...more });
-    await fails(create({ a: 1 }, { uniqe: true }), 197, /'uniqe' is not valid/);
+    await fails(create({ a: 1 }, { singular: true }), 197, /'singular' is not valid/);
     await fails(create({ a: 1 }, { wildcardProjection: { a: 1 } }), 67);
     await fails(create({ "$**": 1 }, { wildcardProjection: {} }), 67);
     await fails(create({ "$**": 1 }, { unique: true }), 67);

@@ -171,6 +171,7 @@ static bool serves(const mongo_planner *p, const usable *u, const mql_node *n, s
 
 typedef struct span {
     slice from, to;
+    bool value; /* the keys of one value, whose spelling is `from` */
     bool point;
 } span;
 
@@ -183,7 +184,7 @@ static spans spans_new(arena *a, size_t room) {
     return (spans){.list = arena_array(a, span, room + 1), .room = room};
 }
 
-/* The end of all keys that begin with these bytes. The last byte of a spelling is never FF, and of an inverted one never 0. */
+/* The end of all keys that begin with these bytes. */
 static slice after(arena *a, slice key) {
     char *end = arena_array(a, char, key.n + 1);
     size_t n = key.n;
@@ -227,7 +228,13 @@ static slice class_start(arena *a, int class) {
 
 static void add_span(spans *s, slice from, slice to) {
     if (s->n < s->room) {
-        s->list[s->n++] = (span){from, to, false};
+        s->list[s->n++] = (span){.from = from, .to = to};
+    }
+}
+
+static void add_value(arena *a, spans *s, slice key) {
+    if (s->n < s->room) {
+        s->list[s->n++] = (span){.from = key, .to = after(a, key), .value = true};
     }
 }
 
@@ -253,8 +260,7 @@ static spans spans_of_list(arena *a, const mql_collation *c, mql_value list) {
     doc_walk w;
     doc_element e;
     for (doc_walk_init(&w, list.bytes); doc_walk_next(&w, &e);) {
-        slice key = spelled(a, c, mql_of(&e));
-        add_span(&s, key, after(a, key));
+        add_value(a, &s, spelled(a, c, mql_of(&e)));
     }
     return s;
 }
@@ -270,7 +276,7 @@ static spans spans_of_condition(arena *a, const mql_collation *c, const mql_node
     }
     if (n->kind == MQL_EQ) {
         slice key = spelled(a, c, n->value);
-        add_span(&s, n->value.type == BSON_TYPE_NULL ? class_start(a, 0) : key, after(a, key));
+        n->value.type == BSON_TYPE_NULL ? add_span(&s, class_start(a, 0), after(a, key)) : add_value(a, &s, key);
     } else {
         s.list[s.n++] = side_of(a, c, n);
     }
@@ -285,14 +291,19 @@ static spans spans_between(arena *a, const mql_collation *c, const mql_node *x, 
     return s;
 }
 
+/* The same span of a descending field. */
+static span descended(arena *a, span s) {
+    slice from = s.value ? inverted(a, s.from) : after(a, inverted(a, s.to));
+    return (span){.from = from, .to = after(a, inverted(a, s.from))};
+}
+
 /* Puts the spans of the next field behind those of the fields before it. */
 static spans extended(arena *a, const spans *before, const spans *next, bool descending) {
     spans made = spans_new(a, before->n * next->n);
     for (size_t i = 0; i < before->n; i++) {
         for (size_t j = 0; j < next->n; j++) {
-            slice from = next->list[j].from, to = next->list[j].to;
-            slice low = descending ? after(a, inverted(a, to)) : from, high = descending ? after(a, inverted(a, from)) : to;
-            add_span(&made, joined(a, before->list[i].from, low), joined(a, before->list[i].from, high));
+            span one = descending ? descended(a, next->list[j]) : next->list[j];
+            add_span(&made, joined(a, before->list[i].from, one.from), joined(a, before->list[i].from, one.to));
         }
     }
     return made;

@@ -8,12 +8,21 @@
 
 typedef struct mql_expression mql_expression;
 
+/* Finds the views of a database. */
+typedef struct mql_views mql_views;
+struct mql_views {
+    /* What the name stands for: the collection, and the pipeline through which it is seen; empty: the name is no view. The results live in
+     * the operation's arena. */
+    err (*find)(mql_views *v, op *o, slice name, slice *collection_out, slice *stages_out);
+};
+
 /* The names that an expression may use, while it is parsed: the variables in scope and their slots. */
 typedef struct mql_scope {
     op *op;                            /* error messages; the tree lives in its arena */
     bool service;                      /* refuse what Azure's service refuses */
     const mql_collation *collation;    /* for comparisons in filters; NULL: by bytes */
     const struct mql_text_index *text; /* what $text searches (match.h); NULL: it is refused */
+    mql_views *views;                  /* what $lookup and others may read besides collections; NULL: there are none */
     size_t slots;                      /* number of variable slots needed so far; mql_run.variables must have as many */
     const struct mql_name *names;      /* innermost first; private to mql/ */
     unsigned depth;

@@ -5,13 +5,16 @@
 #include "mql/hash_table.h"
 #include "mql/match_int.h"
 #include "mql/show.h"
+#include "mql/stage_foreign.h"
 #include "mql/stages.h"
 
 typedef struct graph {
+    mql__from source;
+    const mql_match *restriction; /* NULL: none */
     slice from, as, depth_field, restrict_filter;
     slice connect_from, connect_to;
-    const slice *from_parts;
-    size_t from_parts_n;
+    const slice *from_parts, *to_parts;
+    size_t from_parts_n, to_parts_n;
     const mql_expression *start;
     int64_t max_depth; /* -1: any */
 } graph;
@@ -38,12 +41,11 @@ static err parse_depth(op *o, graph *g, mql_value v) {
 }
 
 static err parse_restriction(mql_scope *s, graph *g, mql_value v) {
-    const mql_match *checked;
     if (v.type != BSON_TYPE_DOCUMENT) {
         return mql_fail(s->op, 40185, "restrictSearchWithMatch must be an object, found %s", mql_type_name(v.type));
     }
     g->restrict_filter = v.bytes;
-    return mql_match_parse(s, v.bytes, &checked);
+    return mql_match_parse(s, v.bytes, &g->restriction);
 }
 
 static err parse_option(mql_scope *s, graph *g, const doc_element *e) {
@@ -92,6 +94,8 @@ static err parse_graph(mql__stage_parser *p, const mql__stage_kind *kind, mql_va
                         "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.");
     }
     g->from_parts = mql__split_path(o->arena, g->connect_from, &g->from_parts_n);
+    g->to_parts = mql__split_path(o->arena, g->connect_to, &g->to_parts_n);
+    TRY(mql__from_parse(p->scope, g->from, &g->source));
     return mql__add_stage(p, kind, argument, g);
 }
 
@@ -108,7 +112,8 @@ typedef struct graph_run {
     buf frontier; /* an array of values, for the next find */
     mql_builder next;
     size_t next_n;
-    mql__ask ask;
+    uint32_t reached; /* number of values when this level began */
+    mql__foreign source;
     buf found; /* an array of documents */
     mql_builder results;
 } graph_run;
@@ -204,7 +209,8 @@ static err ask_level(mql__runner *at, graph_run *s) {
     buf_free(&out);
     TRY(e);
     TRY(mql__both_filters(&s->memory, filter, g->restrict_filter, &filter));
-    mql__ask_begin(at, &s->ask, g->from, filter);
+    mql__foreign_begin(at, &s->source, &g->source, filter);
+    s->reached = s->values.n;
     begin_frontier(at, s);
     s->asked = true;
     return OK;
@@ -231,6 +237,37 @@ static err take_found(mql__runner *at, graph_run *s, slice document) {
     return mql__visit_path(&v.visit, mql_document(document), &stopped);
 }
 
+typedef struct connecting {
+    mql__visit visit;
+    mql__runner *at;
+    bool connected;
+} connecting;
+
+static err connect_value(mql__visit *v, mql_value value, int64_t position, bool *stop_out) {
+    connecting *of = (connecting *)v;
+    graph_run *s = of->at->state;
+    buf key = counted_buf(of->at);
+    uint32_t entry;
+    (void)position;
+    err e = mql__value_key(v->run, mql_is_missing(value) ? mql_null() : value, &key);
+    *stop_out = of->connected = e == OK && mql__table_find(&s->values, buf_view(&key), &entry) && entry < s->reached;
+    buf_free(&key);
+    return e;
+}
+
+/* What the find's filter would have selected; documents of a view come without it. */
+static err is_reached(mql__runner *at, slice document, bool *reached_out) {
+    const graph *g = at->stage->detail;
+    mql_run *r = mql__run_of(at);
+    connecting v = {{r, g->to_parts, g->to_parts_n, false, connect_value}, at, false};
+    bool stopped;
+    TRY(mql_pay(r, 1 + document.n / 64));
+    TRY(mql__visit_path(&v.visit, mql_document(document), &stopped));
+    *reached_out = v.connected;
+    r->root = mql_document(document);
+    return v.connected && g->restriction ? mql_matches(r, g->restriction, reached_out, NULL) : OK;
+}
+
 /* Level after level, until nothing new is reached. */
 static err explore(mql__runner *at, graph_run *s, mql__status *status_out) {
     const graph *g = at->stage->detail;
@@ -243,13 +280,16 @@ static err explore(mql__runner *at, graph_run *s, mql__status *status_out) {
             TRY(ask_level(at, s));
         }
         slice found;
-        TRY(mql__ask_next(at, &s->ask, status_out, &found));
+        TRY(mql__foreign_next(at, &s->source, status_out, &found));
         if (*status_out == MQL__BLOCKED) {
             return OK;
         }
-        if (*status_out == MQL__DOCUMENT) {
+        bool wanted = *status_out == MQL__DOCUMENT;
+        TRY(wanted && g->source.view ? is_reached(at, found, &wanted) : OK);
+        if (wanted) {
             TRY(take_found(at, s, found));
-        } else {
+        } else if (*status_out == MQL__END) {
+            mql__foreign_end(&s->source);
             s->asked = false;
             s->depth++;
         }
@@ -285,7 +325,7 @@ static err next_graph(mql__runner *at, mql__status *status_out, slice *document_
 
 static void end_graph(mql__runner *at) {
     graph_run *s = at->state;
-    mql__ask_end(&s->ask);
+    mql__foreign_end(&s->source);
     buf_free(&s->local);
     buf_free(&s->frontier);
     buf_free(&s->found);
@@ -293,7 +333,7 @@ static void end_graph(mql__runner *at) {
 }
 
 slice mql__graph_from(const mql__stage *s) {
-    return ((const graph *)s->detail)->from;
+    return ((const graph *)s->detail)->source.collection;
 }
 
 static const mql__stage_kind rows[] = {

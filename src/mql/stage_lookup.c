@@ -25,7 +25,7 @@ typedef struct lookup_run {
     bool started, ended; /* ended: no more local documents */
     mql__queue local;    /* the batch */
     size_t local_n;
-    mql__ask ask;
+    mql__foreign source;
     arena memory;   /* for data of the batch */
     slice *foreign; /* the documents that were found */
     size_t foreign_n, foreign_room;
@@ -160,8 +160,7 @@ static err begin_fetch(mql__runner *at, lookup_run *s) {
         TRY(equality_filter(at, s, &filter));
     }
     TRY(mql__both_filters(&s->memory, filter, l->filter, &filter));
-    mql__ask_begin(at, &s->ask, l->from, filter);
-    s->ask.ended = l->from.n == 0; /* the pipeline has its own $documents */
+    mql__foreign_begin(at, &s->source, &l->source, filter);
     return OK;
 }
 
@@ -210,7 +209,7 @@ static err take_foreign(mql__runner *at, lookup_run *s, slice document) {
 static err fetch(mql__runner *at, lookup_run *s, mql__status *status_out) {
     for (;;) {
         slice document;
-        TRY(mql__ask_next(at, &s->ask, status_out, &document));
+        TRY(mql__foreign_next(at, &s->source, status_out, &document));
         if (*status_out != MQL__DOCUMENT) {
             return OK;
         }
@@ -382,7 +381,7 @@ static err join(mql__runner *at, lookup_run *s, mql__status *status_out, slice *
 static void end_batch(mql__runner *at, lookup_run *s) {
     arena_free(&s->memory);
     s->memory = arena_init_counted(at->flow->budget);
-    mql__ask_end(&s->ask);
+    mql__foreign_end(&s->source);
     s->foreign_n = s->foreign_room = s->links_n = s->links_room = s->lists_room = s->local_n = 0;
     s->foreign = NULL;
     s->links = NULL;
@@ -427,7 +426,7 @@ static err next_looked_up(mql__runner *at, mql__status *status_out, slice *docum
 static void end_lookup(mql__runner *at) {
     lookup_run *s = at->state;
     mql_flow_free(s->sub);
-    mql__ask_end(&s->ask);
+    mql__foreign_end(&s->source);
     buf_free(&s->local.bytes);
     buf_free(&s->current);
     buf_free(&s->results);

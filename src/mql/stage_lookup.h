@@ -1,6 +1,7 @@
 /* stage_lookup.h — within mql/: a parsed $lookup; stage_lookup_parse.c makes it, stage_lookup.c runs it. */
 #pragma once
 
+#include "mql/stage_foreign.h"
 #include "mql/stages.h"
 
 typedef struct mql__let {
@@ -9,6 +10,7 @@ typedef struct mql__let {
 } mql__let;
 
 typedef struct mql__lookup_stage {
+    mql__from source;
     slice from, as, local, foreign; /* paths are dotted; `local` and `foreign` are empty without equality */
     const slice *local_parts, *foreign_parts;
     size_t local_n, foreign_n;

@@ -97,6 +97,7 @@ err mql__parse_lookup(mql__stage_parser *p, const mql__stage_kind *kind, mql_val
         TRY(parse_option(o, l, &more, &e));
     }
     TRY(check_options(p->scope, l, &more));
+    TRY(mql__from_parse(p->scope, l->from, &l->source));
     if (!mql_is_missing(more.let)) {
         TRY(parse_let(p, l, more.let));
     }
@@ -115,5 +116,5 @@ err mql__parse_lookup(mql__stage_parser *p, const mql__stage_kind *kind, mql_val
 slice mql__lookup_from(const mql__stage *s, const mql_pipeline **pipeline_out) {
     const mql__lookup_stage *l = s->detail;
     *pipeline_out = l->pipeline;
-    return l->from;
+    return l->source.collection;
 }

@@ -1,13 +1,14 @@
 /* stage_union.c — $unionWith: passes its input on, then appends the documents of another collection, through a sub-pipeline. */
+#include "mql/stage_foreign.h"
 #include "mql/stages.h"
 
 typedef struct with {
-    slice collection;
+    mql__from from;
     const mql_pipeline *pipeline; /* NULL: none */
     slice filter;
 } with;
 
-static err parse_options(mql__stage_parser *p, with *u, mql_value argument) {
+static err parse_options(mql__stage_parser *p, with *u, slice *collection, mql_value argument) {
     op *o = p->scope->op;
     doc_walk w;
     doc_element e;
@@ -18,7 +19,7 @@ static err parse_options(mql__stage_parser *p, with *u, mql_value argument) {
                 return mql_fail(o, 14, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'",
                                 mql_type_name(e.type));
             }
-            u->collection = doc_element_text(&e);
+            *collection = doc_element_text(&e);
         } else if (slice_eq(e.key, SLICE_LIT("pipeline"))) {
             if (e.type != BSON_TYPE_ARRAY) {
                 return mql_fail(o, 14, "BSON field '$unionWith.pipeline' is the wrong type '%s', expected type 'array'",
@@ -34,7 +35,7 @@ static err parse_options(mql__stage_parser *p, with *u, mql_value argument) {
         u->filter = mql__leading_filter(u->pipeline);
     }
     bool own = u->pipeline && u->pipeline->n && mql__stage_is(&u->pipeline->stages[0], "$documents");
-    return u->collection.n || own
+    return collection->n || own
                ? OK
                : mql_fail(o, 9, "$unionWith stage without explicit collection must have a pipeline with $documents as first stage");
 }
@@ -42,43 +43,22 @@ static err parse_options(mql__stage_parser *p, with *u, mql_value argument) {
 static err parse_union(mql__stage_parser *p, const mql__stage_kind *kind, mql_value argument) {
     op *o = p->scope->op;
     with *u = arena_new(o->arena, with);
+    slice collection = SLICE_EMPTY;
     if (argument.type == BSON_TYPE_UTF8) {
-        u->collection = mql_as_text(argument);
+        collection = mql_as_text(argument);
     } else {
         TRY(mql__is_document(o, argument, 9, "the $unionWith stage specification must be an object or string, but found "));
-        TRY(parse_options(p, u, argument));
+        TRY(parse_options(p, u, &collection, argument));
     }
+    TRY(mql__from_parse(p->scope, collection, &u->from));
     return mql__add_stage(p, kind, argument, u);
 }
 
 typedef struct union_run {
     bool own_ended;
-    mql__ask ask;
+    mql__foreign foreign;
     mql_flow *sub;
 } union_run;
-
-static err next_found(mql__runner *at, union_run *s, mql__status *status_out, slice *document_out) {
-    bool hungry = true;
-    if (!s->sub) {
-        return mql__ask_next(at, &s->ask, status_out, document_out);
-    }
-    for (;;) {
-        TRY(mql__sub_next(at, s->sub, status_out, document_out, &hungry));
-        if (*status_out != MQL__BLOCKED || !hungry) {
-            return OK;
-        }
-        slice found;
-        TRY(mql__ask_next(at, &s->ask, status_out, &found));
-        if (*status_out == MQL__BLOCKED) {
-            return OK;
-        }
-        if (*status_out == MQL__END) {
-            mql_flow_end(s->sub);
-        } else {
-            TRY(mql_flow_push(s->sub, found));
-        }
-    }
-}
 
 static err next_united(mql__runner *at, mql__status *status_out, slice *document_out) {
     union_run *s = at->state;
@@ -89,23 +69,23 @@ static err next_united(mql__runner *at, mql__status *status_out, slice *document
             return OK;
         }
         s->own_ended = true;
-        mql__ask_begin(at, &s->ask, u->collection, u->filter);
-        s->ask.ended = u->collection.n == 0;
+        mql__foreign_begin(at, &s->foreign, &u->from, u->filter);
         s->sub = u->pipeline ? mql__sub_begin(at, u->pipeline) : NULL;
     }
-    return next_found(at, s, status_out, document_out);
+    return s->sub ? mql__foreign_through(at, &s->foreign, s->sub, status_out, document_out)
+                  : mql__foreign_next(at, &s->foreign, status_out, document_out);
 }
 
 static void end_union(mql__runner *at) {
     union_run *s = at->state;
     mql_flow_free(s->sub);
-    mql__ask_end(&s->ask);
+    mql__foreign_end(&s->foreign);
 }
 
 slice mql__union_from(const mql__stage *s, const mql_pipeline **pipeline_out) {
     const with *u = s->detail;
     *pipeline_out = u->pipeline;
-    return u->collection;
+    return u->from.collection;
 }
 
 static const mql__stage_kind rows[] = {

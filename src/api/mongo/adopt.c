@@ -2,6 +2,7 @@
 
 #include "api/mongo/mongo_int.h"
 #include "api/mongo/update_kind.h"
+#include "api/mongo/views.h"
 #include "base/hex.h"
 #include "item/foreign.h"
 
@@ -125,6 +126,9 @@ static err adopt(op *o, const container *c, int64_t now_ms, slice body, slice *s
     doc_element e;
     uint64_t steps = VALIDATOR_STEPS;
     (void)now_ms;
+    if (mongo_is_view(c)) {
+        return op_fail(o, E_BAD_REQUEST, "The container is a view of MongoDB: write to the collection that it shows.");
+    }
     TRY(find_id(o, body, &id));
     buf out = buf_init_counted(LIMIT_EDITED_BYTES, o->budget);
     mql_builder b = mql_build(&out);

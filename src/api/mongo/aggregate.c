@@ -17,6 +17,7 @@
 #include "api/mongo/change_stream.h"
 #include "api/mongo/plan.h"
 #include "api/mongo/transaction.h"
+#include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "base/memory.h"
 
@@ -74,27 +75,47 @@ static err take_error(mongo_request *q, const op *o, err code) {
 
 /* ---- stepping, on a worker ---- */
 
-static bool is_full(const mongo_batch *b) {
-    if (b->cursor->aggregation->target.kind != MQL_TARGET_NONE) {
+static mongo_scan *scan_of(const mongo_request *q) {
+    return q->pipeline ? q->pipeline->scan : NULL;
+}
+
+static bool is_full(const mongo_request *q) {
+    const mongo_batch *b = batch_of(q);
+    if (b->cursor->aggregation->target.kind != MQL_TARGET_NONE || scan_of(q)) {
         return false;
     }
     return b->rows_n >= b->rows_max || b->rows.n >= MONGO_BATCH_BYTES;
+}
+
+/* Gives a document of the output to whom it is for. False: to no one, for now or at all. */
+static bool deliver(mongo_request *q, mongo_aggregation *a, slice document) {
+    mongo_batch *b = batch_of(q);
+    mongo_scan *scan = scan_of(q);
+    if (a->target.kind != MQL_TARGET_NONE) {
+        buf_add_slice(&a->output, document);
+        return true;
+    }
+    if (scan && !scan->take(q, document)) {
+        a->need = MQL_NEED_NOTHING;
+        b->failed = scan->failed;
+        return false;
+    }
+    if (!scan && !mongo_batch_add(q, b, document)) { /* no room for it: it begins the next batch */
+        buf_add_slice(&b->cursor->held, document);
+        return false;
+    }
+    return true;
 }
 
 /* Steps until the flow needs something from outside, or the batch is full. */
 static err step(mongo_request *q) {
     mongo_aggregation *a = aggregation_of(q);
     mongo_batch *b = batch_of(q);
-    while (!is_full(b)) {
+    while (!is_full(q)) {
         mql_run r = mongo_run_of(&q->op, &b->row, &a->scope, FLOW_STEPS);
         err code = mql_flow_step(a->flow, &r, &a->need);
         if (code == OK && a->need == MQL_NEED_TAKE) {
-            slice document = mql_flow_take(a->flow);
-            if (a->target.kind != MQL_TARGET_NONE) {
-                buf_add_slice(&a->output, document);
-            } else if (!mongo_batch_add(q, b, document)) { /* no room for it: it begins the next batch */
-                buf_add_slice(&b->cursor->held, document);
-                a->need = MQL_NEED_TAKE;
+            if (!deliver(q, a, mql_flow_take(a->flow))) {
                 return b->failed;
             }
         }
@@ -111,7 +132,7 @@ static err step(mongo_request *q) {
 static bool take_input(void *context, const query_found *row) {
     mongo_request *q = context;
     mongo_aggregation *a = aggregation_of(q);
-    if (a->need != MQL_NEED_INPUT || a->failed != OK || is_full(batch_of(q))) {
+    if (a->need != MQL_NEED_INPUT || a->failed != OK || is_full(q)) {
         return false;
     }
     a->failed = mql_flow_push(a->flow, a->source.counts_only ? slice_of("\5\0\0\0", 5) : row->body);
@@ -124,7 +145,7 @@ static bool push_input(mongo_request *q, slice document) {
     mongo_aggregation *a = aggregation_of(q);
     a->failed = mql_flow_push(a->flow, document);
     a->failed = a->failed != OK ? a->failed : step(q);
-    a->scan.paused = a->need != MQL_NEED_INPUT || is_full(batch_of(q));
+    a->scan.paused = a->need != MQL_NEED_INPUT || is_full(q);
     return a->failed == OK;
 }
 
@@ -325,12 +346,22 @@ static void write_output(mongo_request *q) {
     }
 }
 
+static void end_scan(mongo_request *q, mongo_scan *scan) {
+    scan->code = OK;
+    err code = scan->done(q);
+    if (code != OK) {
+        mongo_fail(q, code);
+    }
+}
+
 static void drive(mongo_request *q) {
     mongo_aggregation *a = aggregation_of(q);
     a->over = a->need == MQL_NEED_NOTHING;
     if (a->over && a->target.kind != MQL_TARGET_NONE) {
         write_output(q);
-    } else if (a->over || is_full(batch_of(q))) {
+    } else if (a->over && scan_of(q)) {
+        end_scan(q, scan_of(q));
+    } else if (a->over || is_full(q)) {
         answer(q, OK);
     } else if (a->need == MQL_NEED_INPUT) {
         read_input(q);
@@ -351,7 +382,7 @@ void mongo_aggregation_continue(mongo_request *q) {
         buf_clear(&b->cursor->held);
         b->cursor->held_at = 0;
     }
-    if (is_full(b)) {
+    if (is_full(q)) {
         answer(q, OK);
         return;
     }
@@ -401,6 +432,7 @@ static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let
     size_t from = 0;
     TRY(mongo_scope_begin(&a->op, q->front->surface == MONGO_SERVICE, let, q->now_ms, &a->scope));
     TRY(mongo_scope_collate(&a->op, q->container, a->find.collation, &a->scope));
+    a->scope.scope.views = mongo_views_of(q);
     TRY(mql_pipeline_parse(&a->scope.scope, stages, &a->pipeline));
     mql_pipeline_target(a->pipeline, &a->target);
     TRY(mongo_target_check(q, &a->op, &a->target));
@@ -442,28 +474,47 @@ static err read_collection(mongo_request *q) {
 }
 
 static err prepare(mongo_request *q) {
-    slice stages, let, cursor;
+    const mongo_pipeline *p = q->pipeline;
     mongo_cursor *c;
     mongo_batch *b;
-    TRY(mongo_arg_array(q, "pipeline", &stages));
-    TRY(mongo_arg_document(q, "let", &let));
-    TRY(mongo_arg_document(q, "cursor", &cursor));
-    err code = make_cursor(q, stages, let, &c);
+    err code = make_cursor(q, p->stages, p->let, &c);
     if (code != OK) {
         mongo_cursor_free(c);
         return code;
     }
-    return mongo_batch_begin(q, c, mongo_batch_size(cursor), &b);
+    c->no_timeout = p->no_timeout;
+    TRY(mongo_batch_begin(q, c, p->batch_size, &b));
+    b->single = p->single;
+    return OK;
 }
 
 static void run(mongo_request *q, err code) {
     if (code != OK) {
         mongo_fail(q, code);
-    } else if (batch_of(q)->rows_max == 0 && aggregation_of(q)->target.kind == MQL_TARGET_NONE) {
+    } else if (batch_of(q)->rows_max == 0 && aggregation_of(q)->target.kind == MQL_TARGET_NONE && !scan_of(q)) {
         mongo_batch_answer(q, OK);
     } else {
         start_step(q);
     }
+}
+
+void mongo_pipeline_run(mongo_request *q, const mongo_pipeline *p) {
+    q->pipeline = arena_new(q->frame->arena, mongo_pipeline);
+    *q->pipeline = *p;
+    mongo_work(q, q->large, prepare, run);
+}
+
+/* The pipeline of the command, over the collection that is there or over what a view shows. */
+static err run_command(mongo_request *q, slice stages) {
+    mongo_pipeline p = {.stages = stages};
+    slice cursor;
+    TRY(mongo_view_enter(q));
+    TRY(q->view ? mongo_join_stages(&q->op, q->view->stages, stages, &p.stages) : OK);
+    TRY(mongo_arg_document(q, "let", &p.let));
+    TRY(mongo_arg_document(q, "cursor", &cursor));
+    p.batch_size = mongo_batch_size(cursor);
+    mongo_pipeline_run(q, &p);
+    return OK;
 }
 
 err mongo_aggregate(mongo_request *q) {
@@ -477,8 +528,7 @@ err mongo_aggregate(mongo_request *q) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IN_TRANSACTION, "$changeStream cannot be used in a transaction");
     }
     if (mongo_is_stream(stages)) {
-        return mongo_stream_open(q, stages);
+        return q->container && mongo_is_view(q->container) ? mongo_refuse_view(q) : mongo_stream_open(q, stages);
     }
-    mongo_work(q, q->large, prepare, run);
-    return OK;
+    return run_command(q, stages);
 }

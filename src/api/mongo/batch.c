@@ -18,6 +18,9 @@ static void clean(mongo_request *q) {
     } else if (b->cursor) {
         mongo_cursor_free(b->cursor);
     }
+    if (b->clean) {
+        b->clean(q);
+    }
 }
 
 int64_t mongo_batch_size(slice cursor) {
@@ -45,7 +48,8 @@ err mongo_batch_begin(mongo_request *q, mongo_cursor *c, int64_t batch_size, mon
                                                    : MONGO_BATCH_FIRST,
                        .steps = PROJECT_STEPS,
                        .rows = buf_init_counted(BUF_NO_LIMIT, q->op.budget),
-                       .row = arena_init_counted(q->op.budget)};
+                       .row = arena_init_counted(q->op.budget),
+                       .clean = q->clean};
     q->clean = clean;
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, f->variables, f->now_ms, &b->scope));
     TRY(mongo_scope_collate(&q->op, c->container, f->collation, &b->scope));

@@ -24,6 +24,7 @@ typedef struct mongo_batch {
     arena row;      /* of one document */
     uint64_t steps; /* of the projection of one document */
     err failed;
+    void (*clean)(mongo_request *q); /* what the request had to free before; NULL: nothing */
 } mongo_batch;
 
 /* Prepares q->state for a batch of the cursor, and parses the projection. */

@@ -1,6 +1,7 @@
 #include "api/mongo/collections.h"
 
 #include "account/rid.h"
+#include "api/mongo/views.h"
 #include "doc/json.h"
 #include "item/range_info.h"
 #include "throughput/charge.h"
@@ -166,7 +167,8 @@ static err created(mongo_request *q) {
 
 /* Options that listCollections shows again. */
 static slice options_of(mongo_request *q) {
-    static const char *const names[] = {"validator", "validationLevel", "validationAction", "collation", "changeStreamPreAndPostImages"};
+    static const char *const names[] = {
+        "viewOn", "pipeline", "validator", "validationLevel", "validationAction", "collation", "changeStreamPreAndPostImages"};
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -176,7 +178,7 @@ static slice options_of(mongo_request *q) {
 }
 
 static err refuse_options(mongo_request *q) {
-    static const char *const refused[] = {"capped", "timeseries", "viewOn", "clusteredIndex", "encryptedFields", "expireAfterSeconds"};
+    static const char *const refused[] = {"capped", "timeseries", "clusteredIndex", "encryptedFields", "expireAfterSeconds"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         mql_value v = mongo_arg(q, refused[i]);
         if (!mql_is_nullish(v) && !(v.type == BSON_TYPE_BOOL && !mql_as_bool(v))) {
@@ -184,6 +186,12 @@ static err refuse_options(mongo_request *q) {
         }
     }
     return OK;
+}
+
+static err check_plain(mongo_request *q) {
+    return mql_is_missing(mongo_arg(q, "pipeline"))
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "'pipeline' requires 'viewOn' to also be specified");
 }
 
 err mongo_create(mongo_request *q) {
@@ -197,6 +205,7 @@ err mongo_create(mongo_request *q) {
         q->creation = c;
         return exists(q);
     }
+    TRY(mql_is_missing(mongo_arg(q, "viewOn")) ? check_plain(q) : mongo_view_check(q, q->collection));
     mongo_create_collection(q, c);
     return OK;
 }
@@ -210,14 +219,17 @@ static err dropped(mongo_request *q) {
         return op_fail_as(&q->op, code, CODE_NAMESPACE_NOT_FOUND, "ns not found");
     }
     TRY(code);
-    mongo_add_int(mongo_answer(q), "nIndexesWas", (int32_t)mql_length(mql_array(mongo_memo_of(q->container).indexes)));
+    mongo_answer(q);
+    if (!mongo_is_view(q->container)) {
+        mongo_add_int(&q->reply, "nIndexesWas", (int32_t)mql_length(mql_array(mongo_memo_of(q->container).indexes)));
+    }
     mongo_add_text(&q->reply, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
     mongo_end(q);
     return OK;
 }
 
 err mongo_drop(mongo_request *q) {
-    TRY(mongo_need_writable(q));
+    TRY(mongo_need_own(q));
     if (!q->container) { /* since MongoDB 7.0 this is not an error */
         return mongo_ok(q);
     }
@@ -322,13 +334,33 @@ static slice modified_options(mongo_request *q, slice before) {
     return mongo_built_copy(q->frame->arena, &b, &out);
 }
 
+/* A view's pipeline and what it shows are replaced together. */
+static err modify_view(mongo_request *q) {
+    if (mql_is_missing(mongo_arg(q, "viewOn")) || mql_is_missing(mongo_arg(q, "pipeline"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "Must specify both 'viewOn' and 'pipeline' when modifying a view");
+    }
+    TRY(mongo_view_check(q, q->collection));
+    mongo_memo memo = mongo_memo_of(q->container);
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    mql_add(&b, SLICE_LIT("viewOn"), mongo_arg(q, "viewOn"));
+    mql_add(&b, SLICE_LIT("pipeline"), mongo_arg(q, "pipeline"));
+    mql_add(&b, SLICE_LIT("collation"), mongo_member(memo.options, "collation"));
+    memo.options = mongo_built_copy(q->frame->arena, &b, &out);
+    mongo_change_collection(q, &memo, mongo_ok);
+    return OK;
+}
+
 err mongo_coll_mod(mongo_request *q) {
     slice validator;
     TRY(mongo_need_collection(q));
-    TRY(mongo_need_writable(q));
+    TRY(mongo_need_own(q));
+    if (mongo_is_view(q->container)) {
+        return modify_view(q);
+    }
     TRY(mongo_arg_document(q, "validator", &validator));
     if (!mql_is_missing(mongo_arg(q, "viewOn"))) {
-        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "A collection cannot become a view.");
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "'viewOn' is only supported when modifying a view");
     }
     mongo_memo memo = mongo_memo_of(q->container);
     memo.options = modified_options(q, memo.options);

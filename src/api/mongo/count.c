@@ -1,7 +1,9 @@
 /* count and distinct. */
+#include "api/mongo/aggregate.h"
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/plan.h"
 #include "api/mongo/scan.h"
+#include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "item/range_info.h"
 #include "mql/collation.h"
@@ -26,6 +28,19 @@ static err plan(mongo_request *q) {
 
 static mongo_find find_of(const mongo_request *q, slice filter) {
     return (mongo_find){.filter = filter.n > 5 ? filter : SLICE_EMPTY, .now_ms = q->now_ms, .limit = UINT64_MAX};
+}
+
+static bool is_of_view(const mongo_request *q) {
+    return q->container && mongo_is_view(q->container);
+}
+
+static err scan_view(mongo_request *q, const mongo_find *f, mongo_scan *scan) {
+    mongo_pipeline p = {.scan = scan};
+    TRY(mongo_view_enter(q));
+    TRY(mongo_find_stages(q, f, &p.stages));
+    TRY(mongo_join_stages(&q->op, q->view->stages, p.stages, &p.stages));
+    mongo_pipeline_run(q, &p);
+    return OK;
 }
 
 /* ---- count ---- */
@@ -81,7 +96,6 @@ static void run_count(mongo_request *q, err code) {
         call_usage_init(&q->call.usage, &q->front->core, &q->frame->client, &q->op, q->container, usage_read);
         call_usage_submit(&q->call.usage);
     } else {
-        c->scan = (mongo_scan){.find = &c->find, .take = count_one, .done = answer_count};
         mongo_scan_start(q, &c->scan);
     }
 }
@@ -99,7 +113,11 @@ err mongo_count(mongo_request *q) {
     c->skip = (uint64_t)skip;
     c->limit = mongo_limit_of(limit);
     c->find = find_of(q, filter);
+    c->scan = (mongo_scan){.find = &c->find, .take = count_one, .done = answer_count};
     TRY(mongo_find_collection(q));
+    if (is_of_view(q)) {
+        return scan_view(q, &c->find, &c->scan);
+    }
     mongo_work(q, q->large, plan, run_count);
     return OK;
 }
@@ -229,7 +247,6 @@ static void run_distinct(mongo_request *q, err code) {
     } else if (!q->container) {
         answer_distinct(q);
     } else {
-        d->scan = (mongo_scan){.find = &d->find, .take = take_values, .done = answer_distinct};
         mongo_scan_start(q, &d->scan);
     }
 }
@@ -238,6 +255,13 @@ static err plan_distinct(mongo_request *q) {
     distinction *d = q->state;
     TRY(plan(q));
     return d->find.collation.n ? mql_collation_shared(&q->op, d->find.collation, &d->collation) : OK;
+}
+
+static err distinct_in_view(mongo_request *q, distinction *d) {
+    TRY(mongo_view_enter(q));
+    TRY(mongo_arg_collation(q, &d->find.collation));
+    TRY(d->find.collation.n ? mql_collation_shared(&q->op, d->find.collation, &d->collation) : OK);
+    return scan_view(q, &d->find, &d->scan);
 }
 
 err mongo_distinct(mongo_request *q) {
@@ -249,7 +273,11 @@ err mongo_distinct(mongo_request *q) {
     TRY(mongo_arg_text(q, "key", &key));
     TRY(split(q, key, d));
     d->find = find_of(q, filter);
+    d->scan = (mongo_scan){.find = &d->find, .take = take_values, .done = answer_distinct};
     TRY(mongo_find_collection(q));
+    if (is_of_view(q)) {
+        return distinct_in_view(q, d);
+    }
     mongo_work(q, q->large, plan_distinct, run_distinct);
     return OK;
 }

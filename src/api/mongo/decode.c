@@ -1,6 +1,7 @@
 /* Arguments of commands, names of databases and collections. */
 #include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
+#include "api/mongo/views.h"
 #include "mql/collation.h"
 
 /* ---- arguments ---- */
@@ -44,9 +45,13 @@ err mongo_arg_hint(mongo_request *q, mql_value *hint_out) {
 }
 
 err mongo_collation_of(mongo_request *q, slice given, slice *collation_out) {
-    mql_value own = q->container ? mongo_member(mongo_memo_of(q->container).options, "collation") : mql_missing();
+    mql_value of_collection = q->container && !q->view ? mongo_member(mongo_memo_of(q->container).options, "collation") : mql_missing();
+    slice own = q->view ? q->view->collation : of_collection.type == BSON_TYPE_DOCUMENT ? of_collection.bytes : SLICE_EMPTY;
     const mql_collation *collation;
-    *collation_out = given.n ? given : own.type == BSON_TYPE_DOCUMENT ? own.bytes : SLICE_EMPTY;
+    *collation_out = given.n ? given : own;
+    if (q->view && given.n && !slice_eq(given, own)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_OPTION_NOT_ON_VIEW, "Cannot override a view's default collation");
+    }
     if (collation_out->n) {
         TRY(mql_collation_shared(&q->op, *collation_out, &collation));
         *collation_out = collation ? *collation_out : SLICE_EMPTY;
@@ -218,7 +223,8 @@ err mongo_find_collection(mongo_request *q) {
     }
     err code = account_container(q->front->core.account, q->database, false, q->collection, false, &q->container);
     q->op.detail_n = code == E_OWNER_NOT_FOUND || code == E_NOT_FOUND ? 0 : q->op.detail_n;
-    return code == E_OWNER_NOT_FOUND || code == E_NOT_FOUND ? OK : code;
+    TRY(code == E_OWNER_NOT_FOUND || code == E_NOT_FOUND ? OK : code);
+    return q->container && !(q->command->flags & MONGO_VIEW) && mongo_is_view(q->container) ? mongo_refuse_view(q) : OK;
 }
 
 err mongo_need_collection(mongo_request *q) {
@@ -230,7 +236,7 @@ err mongo_need_collection(mongo_request *q) {
     return OK;
 }
 
-err mongo_need_writable(mongo_request *q) {
+err mongo_need_own(mongo_request *q) {
     TRY(mongo_find_collection(q));
     if (q->container && !slice_eq(q->container->api, MONGO_API)) {
         return op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
@@ -238,4 +244,9 @@ err mongo_need_writable(mongo_request *q) {
                           q->container->api.p);
     }
     return OK;
+}
+
+err mongo_need_writable(mongo_request *q) {
+    TRY(mongo_need_own(q));
+    return q->container && mongo_is_view(q->container) ? mongo_refuse_view(q) : OK;
 }

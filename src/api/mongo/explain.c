@@ -4,6 +4,7 @@
 #include "api/mongo/mongo_int.h"
 #include "api/mongo/plan.h"
 #include "api/mongo/sorter.h"
+#include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "mql/pipeline.h"
 
@@ -187,17 +188,14 @@ static uint64_t count_in(slice command, const char *name, uint64_t none) {
 }
 
 /* What the source does of a pipeline: its leading $match, $sort, $skip and $limit. */
-static err read_pipeline(mongo_request *q, slice command, mongo_find *f) {
+static err read_stages(mongo_request *q, slice list, mongo_find *f) {
     mongo_scope scope;
     const mql_pipeline *pipeline;
     mql_source source;
     size_t stages;
-    mql_value list = mongo_member(command, "pipeline");
-    if (list.type != BSON_TYPE_ARRAY) {
-        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
-    }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
-    TRY(mql_pipeline_parse(&scope.scope, list.bytes, &pipeline));
+    scope.scope.views = mongo_views_of(q);
+    TRY(mql_pipeline_parse(&scope.scope, list, &pipeline));
     TRY(mql_pipeline_source(&scope.scope, pipeline, &source, &stages));
     f->filter = source.filter.n > 5 ? source.filter : SLICE_EMPTY;
     f->sort = source.sort;
@@ -206,10 +204,26 @@ static err read_pipeline(mongo_request *q, slice command, mongo_find *f) {
     return OK;
 }
 
+static err read_pipeline(mongo_request *q, slice command, mongo_find *f) {
+    mql_value list = mongo_member(command, "pipeline");
+    return list.type == BSON_TYPE_ARRAY
+               ? read_stages(q, list.bytes, f)
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "'pipeline' option must be specified as an array");
+}
+
+/* A find in a view is a pipeline of what the view shows. */
+static err read_view(mongo_request *q, slice command, mongo_find *f) {
+    mql_value list = mongo_member(command, "pipeline");
+    slice stages;
+    TRY(list.type == BSON_TYPE_ARRAY ? OK : mongo_find_stages(q, f, &stages));
+    TRY(mongo_join_stages(&q->op, q->view->stages, list.type == BSON_TYPE_ARRAY ? list.bytes : stages, &stages));
+    return read_stages(q, stages, f);
+}
+
 static err read_find(mongo_request *q, slice command, slice name, mongo_find *f) {
     *f = (mongo_find){.now_ms = q->now_ms, .limit = UINT64_MAX};
     TRY(mongo_check_hint(&q->op, mongo_member(command, "hint"), &f->hint));
-    if (slice_eq(name, SLICE_LIT("aggregate"))) {
+    if (slice_eq(name, SLICE_LIT("aggregate")) && !q->view) {
         return read_pipeline(q, command, f);
     }
     bool find = slice_eq(name, SLICE_LIT("find"));
@@ -219,7 +233,7 @@ static err read_find(mongo_request *q, slice command, slice name, mongo_find *f)
     f->sort = document_in(command, "sort");
     f->skip = find ? count_in(command, "skip", 0) : 0;
     f->limit = find ? count_in(command, "limit", UINT64_MAX) : UINT64_MAX;
-    return OK;
+    return q->view ? read_view(q, command, f) : OK;
 }
 
 /* Finds the collection of the command that is explained. */
@@ -252,6 +266,7 @@ static err plan(mongo_request *q) {
     item_key key;
     bool alone;
     mongo_find *f = &x->find;
+    TRY(mongo_view_enter(q));
     TRY(read_find(q, x->command, x->name, f));
     TRY(mongo_collation_of(q, document_in(x->command, "collation"), &f->collation));
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
@@ -259,7 +274,7 @@ static err plan(mongo_request *q) {
     if (f->filter.n) {
         TRY(mql_match_parse(&scope.scope, f->filter, &match));
     }
-    x->by_key = q->container && f->filter.n && !f->sort.n && !f->collation.n && mql_is_missing(f->hint) &&
+    x->by_key = q->container && !q->view && f->filter.n && !f->sort.n && !f->collation.n && mql_is_missing(f->hint) &&
                 mongo_plan_point(&q->op, q->container, f->filter, &key, &alone);
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }

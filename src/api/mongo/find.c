@@ -5,6 +5,7 @@
 #include "api/mongo/plan.h"
 #include "api/mongo/scan.h"
 #include "api/mongo/sorter.h"
+#include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "mql/match_tree.h"
 
@@ -430,10 +431,22 @@ static void run_find(mongo_request *q, err code) {
     }
 }
 
+static err find_in_view(mongo_request *q, const find_ask *a) {
+    mongo_pipeline p = {.let = a->find.variables, .batch_size = a->batch_size, .single = a->single, .no_timeout = a->no_timeout};
+    TRY(mongo_view_enter(q));
+    TRY(mongo_find_stages(q, &a->find, &p.stages));
+    TRY(mongo_join_stages(&q->op, q->view->stages, p.stages, &p.stages));
+    mongo_pipeline_run(q, &p);
+    return OK;
+}
+
 err mongo_find_documents(mongo_request *q) {
     find_ask *a = q->state = arena_new(q->frame->arena, find_ask);
     TRY(read_ask(q, a));
     TRY(mongo_find_collection(q));
+    if (q->container && mongo_is_view(q->container)) {
+        return find_in_view(q, a);
+    }
     TRY(mongo_arg_collation(q, &a->find.collation));
     bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip && !a->find.collation.n &&
                   mql_is_missing(a->find.hint) && mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);

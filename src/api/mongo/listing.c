@@ -1,6 +1,7 @@
 /* listCollections, listDatabases, collStats, dbStats. */
 #include "api/mongo/batch.h"
 #include "api/mongo/memo.h"
+#include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "item/range_info.h"
 
@@ -66,16 +67,16 @@ static err filter_list(listing *l) {
 
 /* ---- collections ---- */
 
-static void add_info(mql_builder *b, const mongo_memo *memo) {
+static void add_info(mql_builder *b, const mongo_memo *memo, bool view) {
     doc_walk w;
     doc_element first;
     mongo_open_document(b, "info");
-    mongo_add_bool(b, "readOnly", false);
-    if (memo->uuid.n) {
+    mongo_add_bool(b, "readOnly", view);
+    if (memo->uuid.n && !view) {
         mongo_add_binary(b, "uuid", 4, memo->uuid);
     }
     mql_close(b);
-    if (doc_walk_init(&w, memo->indexes) && doc_walk_next(&w, &first)) {
+    if (!view && doc_walk_init(&w, memo->indexes) && doc_walk_next(&w, &first)) {
         mongo_add_document(b, "idIndex", first.value);
     }
 }
@@ -85,7 +86,7 @@ static bool add_collection(void *context, const container *c) {
     mongo_memo memo = mongo_memo_of(c);
     mql_builder b = mql_build(&l->out);
     mongo_add_text(&b, "name", c->id);
-    mongo_add_text(&b, "type", SLICE_LIT("collection"));
+    mongo_add_text(&b, "type", mongo_is_view(c) ? SLICE_LIT("view") : SLICE_LIT("collection"));
     if (!l->names_only) {
         mongo_open_document(&b, "options");
         doc_walk w;
@@ -94,7 +95,7 @@ static bool add_collection(void *context, const container *c) {
             mql_add_element(&b, &e);
         }
         mql_close(&b);
-        add_info(&b, &memo);
+        add_info(&b, &memo, mongo_is_view(c));
     }
     mql_built(&b);
     return buf_ok(&l->out);
@@ -262,14 +263,16 @@ err mongo_coll_stats(mongo_request *q) {
 }
 
 static bool count_one(void *context, const container *c) {
-    int64_t *counts = context;
-    counts[0]++;
-    counts[1] += (int64_t)mql_length(mql_array(mongo_memo_of(c).indexes));
+    int64_t *counts = context; /* of collections, indexes, views */
+    bool view = mongo_is_view(c);
+    counts[0] += !view;
+    counts[1] += view ? 0 : (int64_t)mql_length(mql_array(mongo_memo_of(c).indexes));
+    counts[2] += view;
     return true;
 }
 
 err mongo_db_stats(mongo_request *q) {
-    int64_t scale, counts[2] = {0};
+    int64_t scale, counts[3] = {0};
     range_usage usage;
     database *d;
     TRY(read_scale(q, &scale));
@@ -282,7 +285,7 @@ err mongo_db_stats(mongo_request *q) {
     mql_builder *b = mongo_answer(q);
     mongo_add_text(b, "db", q->database);
     mongo_add_long(b, "collections", counts[0]);
-    mongo_add_long(b, "views", 0);
+    mongo_add_long(b, "views", counts[2]);
     mongo_add_long(b, "objects", (int64_t)usage.items);
     mongo_add_double(b, "avgObjSize", usage.items ? (double)usage.bytes / (double)usage.items : 0);
     mongo_add_double(b, "dataSize", (double)usage.bytes / (double)scale);

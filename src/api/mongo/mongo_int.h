@@ -73,6 +73,7 @@ typedef enum mongo_flag {
     MONGO_READABLE = 1 << 3, /* its reply is never compressed, as the protocol demands */
     MONGO_WRITES = 1 << 4,   /* may be repeated by a client: retryable */
     MONGO_WITHIN = 1 << 6,   /* allowed within a transaction */
+    MONGO_VIEW = 1 << 7,     /* works on views too; others are refused with 166 */
     MONGO_SILENT = 1 << 5,   /* does not count as the last request for getLastRequestStatistics */
 } mongo_flag;
 
@@ -137,6 +138,8 @@ struct mongo_request {
     mongo_handler next;              /* continues when the change is decided */
     void (*clean)(mongo_request *q); /* frees what the request holds outside its arena; NULL: nothing */
     void *state;                     /* belongs to the command's handler */
+    struct mongo_view *view;         /* views.h; NULL: what is read is no view */
+    struct mongo_pipeline *pipeline; /* aggregate.h; NULL: none */
     mongo_scan *scan;                /* in progress */
     struct mongo_batch *batch;       /* batch.h; NULL: none */
     void *out;                       /* aggregate_write.c */
@@ -198,7 +201,8 @@ bool mongo_split_namespace(slice text, slice *database_out, slice *collection_ou
 /* Fills q->container with the collection, or leaves it NULL if there is none. */
 MUST_CHECK err mongo_find_collection(mongo_request *q);
 MUST_CHECK err mongo_need_collection(mongo_request *q); /* 26 (NamespaceNotFound) */
-MUST_CHECK err mongo_need_writable(mongo_request *q);   /* … and 13 if another API made it */
+MUST_CHECK err mongo_need_own(mongo_request *q);        /* 13 if another API made it */
+MUST_CHECK err mongo_need_writable(mongo_request *q);   /* … and 166 if it is a view */
 
 /* ---- replies: each of mongo_end, mongo_ok and mongo_fail ends the request ---- */
 

@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 build=(gcc g++ libc6-dev make meson ninja-build pkg-config
-    librocksdb-dev liblz4-dev libuv1-dev libbson-dev libssl-dev libhttp-parser-dev libnghttp2-dev libwslay-dev uthash-dev
+    librocksdb-dev liblz4-dev libuv1-dev libbson-dev libssl-dev libcurl4-openssl-dev libhttp-parser-dev libnghttp2-dev libwslay-dev uthash-dev
     libsnappy-dev zlib1g-dev libzstd-dev
     libpcre2-dev libicu-dev libunistring-dev libcjose-dev libjansson-dev libintelrdfpmath-dev libgmp-dev libstemmer-dev libhnswlib-dev
     libjavascriptcoregtk-4.1-dev libseccomp-dev tzdata)

@@ -31,6 +31,7 @@
 const char *const store__family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
+    TAIL_BYTES = 32 * 1024 * 1024, /* default of store_options.tail_bytes */
     KEPT_BYTES = 64 * 1024 * 1024, /* limit for lists (rocks_kept.c), or a sixteenth of the cache if that is less */
     LOG_BYTES = 128 * 1024 * 1024, /* default of store_options.log_bytes */
     REPLAY_WORTH_SAYING = 1024 * 1024,
@@ -643,7 +644,7 @@ err store_open_rocks(const store_options *options, store **store_out, char *why,
     r->base.ops = &rocks_ops;
     r->folder = folder;
     r->sync = options->sync;
-    r->tail_bytes = options->tail_bytes;
+    r->tail_bytes = options->tail_bytes ? options->tail_bytes : TAIL_BYTES;
     r->reclaim_last = &r->reclaim_jobs;
     r->db_path = mem_alloc(strlen(options->dir) + 4);
     sprintf(r->db_path, "%s/db", options->dir);

@@ -102,7 +102,9 @@ typedef struct rocks {
     rocksdb_writebatch_t *scratch;          /* the committer's */
     buf logged_run;                         /* the committer's: a run as it is logged */
     bool read_only, sync;
-    bool tiered;       /* families with random keys are tiered (rocks_options.c) */
+    bool tiered;         /* families with random keys are tiered (rocks_options.c) */
+    int tiers[FAMILIES]; /* sorted sequences at which their merging begins (rocks_tiers.c); since the store is open, the committer's */
+    int64_t tiers_fitted_us;
     size_t log_bytes;  /* above this size of the log, memtables are flushed */
     bool opened_low;   /* the disk was nearly full at open */
     bool opened_full;  /* opened read-only because there was no space to open for writes */
@@ -167,8 +169,9 @@ int64_t store__now_us(void); /* monotonic clock */
 
 /* Returns the free bytes of the disk, and its floor (rocks_space.c). */
 bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out);
-bool store__space_has_tiers(const rocks *r); /* whether there is room to merge whole families (rocks_options.c) */
-bool store__space_is_low(const char *path);  /* checked before RocksDB is opened: if low, it must not compact automatically */
+uint64_t store__tables_bytes(const char *path); /* size of all tables in the folder, finished or not */
+bool store__space_has_tiers(const rocks *r);    /* whether there is room to merge whole families (rocks_options.c) */
+bool store__space_is_low(const char *path);     /* checked before RocksDB is opened: if low, it must not compact automatically */
 
 void store__flush_large(rocks *r);          /* call before closing */
 void store__space_open(rocks *r, bool low); /* call when everything else is open */
@@ -185,6 +188,11 @@ bool store__space_can_drop(rocks *r, int family, slice from, slice to); /* the d
 void store__compact(rocks *r, int family, slice from, slice to);
 
 /* ---- rocks_idle.c ---- */
+
+/* ---- rocks_tiers.c ---- */
+
+int store__tiers_of(const rocks *r, uint64_t bytes); /* at how many sequences merging begins in a family of this size */
+void store__tiers_fit(rocks *r, int64_t now_us);     /* adapts the tiered families to their sizes, at most once a second */
 
 rocksdb_slicetransform_t *store__stems(void); /* the prefix extractor of STORE_TERMS: a key without its trailing number */
 

@@ -20,8 +20,7 @@ enum {
     FILTER_BITS = 10,
     ITEM_BLOCK_BYTES = 16 * 1024,
     PART_BYTES = 4096, /* size of a block of filters and indexes */
-    /* Tiered families: sorted sequences that a read merges. */
-    TIERS = 4,            /* merging begins; more would save writes, but an index lookup takes 1 to 2 µs in each */
+    /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
     TIERS_SLOWED = 32,    /* writes are delayed */
     TIERS_STOPPED = 48,   /* writes wait */
     TIER_RATIO = 20,      /* sequences are merged if the next one is at most so many per cent larger than all newer ones together */
@@ -100,7 +99,7 @@ static void set_tables(rocks *r, rocksdb_options_t *o, int family) {
 
 /* ---- merging ---- */
 
-static void set_tiers(rocksdb_options_t *o) {
+static void set_tiers(rocks *r, rocksdb_options_t *o, int family) {
     rocksdb_universal_compaction_options_t *tiers = rocksdb_universal_compaction_options_create();
     rocksdb_universal_compaction_options_set_size_ratio(tiers, TIER_RATIO);
     rocksdb_universal_compaction_options_set_min_merge_width(tiers, TIER_WIDTH_LEAST);
@@ -108,7 +107,8 @@ static void set_tiers(rocksdb_options_t *o) {
     rocksdb_options_set_compaction_style(o, rocksdb_universal_compaction);
     rocksdb_options_set_universal_compaction_options(o, tiers);
     rocksdb_universal_compaction_options_destroy(tiers);
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, TIERS);
+    r->tiers[family] = store__tiers_of(r, store__tables_bytes(r->db_path) / 2); /* no family is known yet */
+    rocksdb_options_set_level0_file_num_compaction_trigger(o, r->tiers[family]);
     rocksdb_options_set_level0_slowdown_writes_trigger(o, TIERS_SLOWED);
     rocksdb_options_set_level0_stop_writes_trigger(o, TIERS_STOPPED);
 }
@@ -123,7 +123,7 @@ rocksdb_options_t *store__family_options(rocks *r, int family) {
     const family_shape *shape = &shapes[family];
     rocksdb_options_t *o = rocksdb_options_create();
     set_tables(r, o, family);
-    shape->random_keys && r->tiered ? set_tiers(o) : set_levels(o);
+    shape->random_keys && r->tiered ? set_tiers(r, o, family) : set_levels(o);
     rocksdb_options_set_write_buffer_size(o, shape->memtable_bytes);
     rocksdb_options_set_max_write_buffer_number(o, shape->memtables);
     rocksdb_options_set_disable_auto_compactions(o, r->opened_low);

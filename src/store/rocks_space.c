@@ -62,8 +62,7 @@ bool store__space_read(const char *path, uint64_t *free_out, uint64_t *floor_out
 
 /* ---- accepting batches ---- */
 
-/* Size of all tables in the folder, finished or not. */
-static uint64_t bytes_of_tables(const char *path) {
+uint64_t store__tables_bytes(const char *path) {
     uint64_t sum = 0;
     struct stat file;
     DIR *d = opendir(path);
@@ -201,7 +200,7 @@ static store_use find_room(rocks *r, uint64_t *space_out) {
     *space_out = space;
     store_use room = room_in(&r->space, space, floor, reserve_of(floor, live), unflushed);
     if (room != STORE_GROWS) {
-        uint64_t kept = sum_of(r, "rocksdb.total-sst-files-size"), there = bytes_of_tables(r->db_path);
+        uint64_t kept = sum_of(r, "rocksdb.total-sst-files-size"), there = store__tables_bytes(r->db_path);
         uint64_t unfinished = there > kept ? there - kept : 0;
         room = room_in(&r->space, space + unfinished, floor, reserve_of(floor, live), unflushed);
     }
@@ -218,6 +217,9 @@ static void look(rocks *r, int64_t now) {
     let_compact(r, room == STORE_GROWS, space, SPACE_RESERVE_BYTES);
     r->space.room = room;
     r->space.checked_us = now;
+    if (!r->space.no_tiers) {
+        store__tiers_fit(r, now);
+    }
 }
 
 /* Logs that writes are refused until a restart, because the disk was full at start or a write failed. */
@@ -386,12 +388,12 @@ bool store__space_compact_due(rocks *r) {
 bool store__space_has_tiers(const rocks *r) {
     uint64_t space, floor;
     return store__space_read(r->folder.dir, &space, &floor) && floor == SPACE_RESERVE_BYTES &&
-           space > SPACE_RESERVE_BYTES + bytes_of_tables(r->db_path);
+           space > SPACE_RESERVE_BYTES + store__tables_bytes(r->db_path);
 }
 
 bool store__space_is_low(const char *path) {
     uint64_t space, floor;
-    return store__space_read(path, &space, &floor) && space <= reserve_of(floor, bytes_of_tables(path));
+    return store__space_read(path, &space, &floor) && space <= reserve_of(floor, store__tables_bytes(path));
 }
 
 void store__space_open(rocks *r, bool low) {

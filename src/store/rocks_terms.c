@@ -25,7 +25,7 @@
 #include "base/thread.h"
 #include "store/rocks_int.h"
 
-enum { TAIL_BYTES = 32 * 1024 * 1024, DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12 };
+enum { DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12 };
 
 /* ---- the log ---- */
 
@@ -466,7 +466,7 @@ err store__terms_open(rocks *r, char *why, size_t why_n) {
         return E_STORE_IO;
     }
     err code = read_number(r, NULL, &number);
-    store_tail_options options = {.bytes = r->tail_bytes ? r->tail_bytes : TAIL_BYTES, .number = number, .context = r};
+    store_tail_options options = {.bytes = r->tail_bytes, .number = number, .context = r};
     options.flush = r->read_only ? NULL : flush;
     r->tail = store_tail_open(&options);
     if (!r->tail) {

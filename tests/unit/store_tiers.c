@@ -1,0 +1,168 @@
+/* At how many sorted sequences merging begins: more for larger families, so that an entry is rewritten a few times at any size. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "store/rocks_int.h"
+#include "store_harness.h"
+
+enum { TAIL = 16 * 1024, MEGABYTE = 1024 * 1024, SEQUENCES_MAX = 64, FLUSHES = 3200, FLUSH_BYTES = 32 * MEGABYTE / 3 };
+
+static const rocks usual = {.tail_bytes = 32 * MEGABYTE};
+
+static void more_for_larger_families(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t flushes;
+        int tiers;
+    } expected[] = {{0, 4}, {31, 4}, {33, 5}, {63, 5}, {65, 6}, {130, 7}, {260, 8}, {520, 9}, {1030, 10}, {2050, 11}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_int_equal(store__tiers_of(&usual, expected[i].flushes * FLUSH_BYTES), expected[i].tiers);
+    }
+}
+
+/* ---- a model of RocksDB's merging, one merge at a time ---- */
+
+typedef struct sequences {
+    size_t n;
+    uint64_t flushes[SEQUENCES_MAX]; /* size of each, the newest first */
+} sequences;
+
+static uint64_t sum(const sequences *s, size_t from, size_t to) {
+    uint64_t all = 0;
+    for (size_t i = from; i < to; i++) {
+        all += s->flushes[i];
+    }
+    return all;
+}
+
+/* The end of the sequences from `from` on that are merged, since none is much larger than all newer ones together. */
+static size_t similar(const sequences *s, size_t from) {
+    size_t to = from + 1;
+    while (to < s->n && s->flushes[to] * 100 <= sum(s, from, to) * 120) {
+        to++;
+    }
+    return to;
+}
+
+static void choose(const sequences *s, size_t tiers, size_t *from, size_t *to) {
+    *from = 0;
+    *to = s->n;
+    if (sum(s, 0, s->n - 1) >= s->flushes[s->n - 1]) {
+        return;
+    }
+    for (; *from < s->n; ++*from) {
+        *to = similar(s, *from);
+        if (*to - *from >= 3) {
+            return;
+        }
+    }
+    *from = 0;
+    *to = s->n > tiers ? s->n - tiers + 1 : 0;
+}
+
+/* Returns how many flushes' worth of bytes were written by the flushes and the merges. */
+static uint64_t written(int fixed) {
+    sequences s = {0};
+    uint64_t all = 0;
+    for (uint64_t flushed = 1; flushed <= FLUSHES; flushed++) {
+        size_t from, to, tiers = (size_t)(fixed ? fixed : store__tiers_of(&usual, flushed * FLUSH_BYTES));
+        memmove(s.flushes + 1, s.flushes, s.n++ * sizeof *s.flushes);
+        s.flushes[0] = 1;
+        all++;
+        while (s.n >= tiers && (choose(&s, tiers, &from, &to), to > from + 1)) {
+            uint64_t merged = sum(&s, from, to);
+            all += merged;
+            s.flushes[from] = merged;
+            memmove(s.flushes + from + 1, s.flushes + to, (s.n - to) * sizeof *s.flushes);
+            s.n -= to - from - 1;
+            assert_true(s.n < SEQUENCES_MAX - 1);
+        }
+    }
+    return all;
+}
+
+static void an_entry_is_rewritten_a_few_times(void **state) {
+    (void)state;
+    assert_true(written(0) < 7 * FLUSHES);
+    assert_true(written(4) > 50 * FLUSHES); /* with four sequences at any size */
+}
+
+/* ---- on RocksDB ---- */
+
+/* The number in RocksDB's newest file of options. 0: there is none yet. */
+static int option_of(const char *base, const char *family) {
+    char path[4096], line[4096], section[128];
+    unsigned long newest = 0, number;
+    int value = 0;
+    bool inside = false;
+    snprintf(path, sizeof path, "%s/db", base);
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        if (sscanf(entry->d_name, "OPTIONS-%lu", &number) == 1 && !strstr(entry->d_name, "tmp") && number > newest) {
+            newest = number;
+        }
+    }
+    closedir(d);
+    snprintf(path, sizeof path, "%s/db/OPTIONS-%06lu", base, newest);
+    FILE *file = fopen(path, "r");
+    snprintf(section, sizeof section, "[CFOptions \"%s\"]", family);
+    while (file && fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, "level0_file_num_compaction_trigger=");
+        inside = strchr(line, '[') ? strstr(line, section) != NULL : inside;
+        if (inside && at) {
+            value = atoi(strchr(at, '=') + 1);
+            break;
+        }
+    }
+    if (file) {
+        fclose(file);
+    }
+    return value;
+}
+
+static void write_entries(store *s, unsigned batch) {
+    char key[32];
+    store_batch b;
+    store_batch_init(&b);
+    for (unsigned i = 0; i < 500; i++) {
+        int n = snprintf(key, sizeof key, "%08x-%08u-%08u", i * 2654435761u, batch, i);
+        store_put(&b, STORE_TERMS, slice_of(key, (size_t)n), SLICE_EMPTY);
+    }
+    assert_int_equal(store_write(s, &b), OK);
+    store_batch_free(&b);
+}
+
+static void a_growing_family_gets_more(void **state) {
+    (void)state;
+    char *base = make_folder();
+    store *s = open_rocks_tail(base, TAIL);
+    assert_int_equal(option_of(base, "terms"), 4);
+    for (unsigned i = 0; i < 20000 && option_of(base, "terms") <= 5; i++) {
+        write_entries(s, i);
+        usleep(i < 200 ? 0 : 10000);
+    }
+    int grown = option_of(base, "terms");
+    assert_true(grown > 5);
+    assert_int_equal(option_of(base, "index"), 4); /* it has not grown */
+    store_close(s);
+    s = open_rocks_tail(base, TAIL);
+    assert_true(option_of(base, "terms") >= grown - 2); /* so the start of a large folder does not begin with a merge */
+    store_close(s);
+    remove_folder(base);
+    free(base);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_for_larger_families),
+        cmocka_unit_test(an_entry_is_rewritten_a_few_times),
+        cmocka_unit_test(a_growing_family_gets_more),
+    };
+    log_set_level(LOG_ERROR);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

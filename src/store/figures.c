@@ -68,6 +68,8 @@ static const member store_members[] = {
     {"cacheBytes", offsetof(store_figures, cache_bytes)},
     {"cacheUsedBytes", offsetof(store_figures, cache_used)},
     {"cachePinnedBytes", offsetof(store_figures, cache_pinned)},
+    {"tableReads", offsetof(store_figures, table_reads)},
+    {"tableReadBytes", offsetof(store_figures, table_read_bytes)},
     {"tailBytes", offsetof(store_figures, tail_bytes)},
     {"logBytes", offsetof(store_figures, log_bytes)},
     {"replayedBytes", offsetof(store_figures, replayed)},

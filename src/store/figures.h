@@ -37,6 +37,7 @@ struct store_figures {
     size_t n;
     store_family_figures families[STORE_FIGURES_FAMILIES];
     uint64_t cache_bytes, cache_used, cache_pinned; /* the block cache */
+    uint64_t table_reads, table_read_bytes;         /* counters: blocks of tables that were not in the cache; compactions' too */
     uint64_t tail_bytes;                            /* index entries in memory */
     uint64_t log_bytes;                             /* files of the log */
     uint64_t replayed;                              /* bytes of log that were read when the store was opened */

@@ -24,15 +24,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "store/rocks_files.h"
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
 const char *const store__family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
-    TAIL_BYTES = 32 * 1024 * 1024, /* default of store_options.tail_bytes */
     KEPT_BYTES = 64 * 1024 * 1024, /* limit for lists (rocks_kept.c), or a sixteenth of the cache if that is less */
+    TAIL_BYTES = 32 * 1024 * 1024, /* default of store_options.tail_bytes */
     LOG_BYTES = 128 * 1024 * 1024, /* default of store_options.log_bytes */
     REPLAY_WORTH_SAYING = 1024 * 1024,
 };
@@ -471,6 +470,7 @@ static void rocks_destroy(rocks *r) {
         rocksdb_options_destroy(r->family_options[f]);
     }
     rocksdb_options_destroy(r->db_options);
+    store__files_close(r->files);
     rocksdb_cache_destroy(r->cache);
     rocksdb_readoptions_destroy(r->read_now);
     rocksdb_writeoptions_destroy(r->write_options);

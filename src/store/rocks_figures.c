@@ -130,6 +130,8 @@ void store__measure(store *s, store_figures *out) {
     out->cache_bytes = rocksdb_cache_get_capacity(r->cache);
     out->cache_used = rocksdb_cache_get_usage(r->cache);
     out->cache_pinned = rocksdb_cache_get_pinned_usage(r->cache);
+    out->table_reads = store__files_reads(r->files);
+    out->table_read_bytes = store__files_bytes(r->files);
     out->tail_bytes = store_tail_held(r->tail);
     out->log_bytes = store__log_bytes(r);
     out->replayed = r->replayed;

@@ -7,10 +7,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 
 using rocksdb::FileOptions;
 using rocksdb::FileSystem;
@@ -31,10 +33,14 @@ namespace {
 
 thread_local bool may_not_wait;
 
+struct counts {
+    std::atomic<uint64_t> reads{0}, bytes{0};
+};
+
 // A table. Any thread reads it.
 class table_file : public FSRandomAccessFile {
   public:
-    table_file(int fd, const std::string &name) : fd_(fd), name_(name) {
+    table_file(int fd, const std::string &name, std::shared_ptr<counts> counted) : fd_(fd), name_(name), counted_(std::move(counted)) {
     }
     table_file(const table_file &) = delete;
     table_file &operator=(const table_file &) = delete;
@@ -52,7 +58,12 @@ class table_file : public FSRandomAccessFile {
             part = part < 0 && errno == EINTR ? 1 : part;
         }
         *result = Slice(scratch, part < 0 ? 0 : got);
-        return part < 0 ? failure(errno) : IOStatus::OK();
+        if (part < 0) {
+            return failure(errno);
+        }
+        counted_->reads.fetch_add(1, std::memory_order_relaxed);
+        counted_->bytes.fetch_add(got, std::memory_order_relaxed);
+        return IOStatus::OK();
     }
 
     IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions &, IODebugContext *) override {
@@ -79,11 +90,12 @@ class table_file : public FSRandomAccessFile {
 
     const int fd_;
     const std::string name_;
+    const std::shared_ptr<counts> counted_;
 };
 
 class files : public rocksdb::FileSystemWrapper {
   public:
-    files() : FileSystemWrapper(FileSystem::Default()) {
+    explicit files(std::shared_ptr<counts> counted) : FileSystemWrapper(FileSystem::Default()), counted_(std::move(counted)) {
     }
     const char *Name() const override {
         return "tesela";
@@ -98,16 +110,37 @@ class files : public rocksdb::FileSystemWrapper {
         if (fd < 0) {
             return errno == ENOENT ? IOStatus::PathNotFound(name, std::strerror(errno)) : IOStatus::IOError(name, std::strerror(errno));
         }
-        result->reset(new table_file(fd, name));
+        result->reset(new table_file(fd, name, counted_));
         return IOStatus::OK();
     }
+
+  private:
+    const std::shared_ptr<counts> counted_;
 };
 
 } // namespace
 
-void store__files_use(rocksdb_options_t *db_options) {
-    static rocksdb::Env *const env = rocksdb::NewCompositeEnv(std::make_shared<files>()).release(); // for all databases of the process
-    db_options->rep.env = env;
+struct store_files {
+    std::shared_ptr<counts> counted = std::make_shared<counts>();
+    std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(std::make_shared<files>(counted));
+};
+
+store_files *store__files_open(rocksdb_options_t *db_options) {
+    auto opened = new store_files;
+    db_options->rep.env = opened->env.get();
+    return opened;
+}
+
+void store__files_close(store_files *files) {
+    delete files;
+}
+
+uint64_t store__files_reads(const store_files *files) {
+    return files->counted->reads.load(std::memory_order_relaxed);
+}
+
+uint64_t store__files_bytes(const store_files *files) {
+    return files->counted->bytes.load(std::memory_order_relaxed);
 }
 
 bool store__files_no_wait(bool no_wait) {

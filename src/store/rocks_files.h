@@ -1,4 +1,4 @@
-/* rocks_files.h — table files whose reads can be told not to wait for the disk.
+/* rocks_files.h — table files whose reads are counted, and can be told not to wait for the disk.
  *
  * A thread that may not wait reads from the kernel's page cache (RWF_NOWAIT). If a page is not there, the read fails, and RocksDB's call
  * ends with STORE_WOULD_WAIT in its message. So a loop answers what is in RocksDB's cache or in the page cache, and hands over the rest. */
@@ -6,6 +6,7 @@
 
 #include <rocksdb/c.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define STORE_WOULD_WAIT "not in the page cache"
 
@@ -13,7 +14,15 @@
 extern "C" {
 #endif
 
-void store__files_use(rocksdb_options_t *db_options); /* makes a database use such files */
+typedef struct store_files store_files; /* those of one database */
+
+store_files *store__files_open(rocksdb_options_t *db_options); /* makes a database use such files */
+void store__files_close(store_files *files);                   /* call when the database is closed; NULL is fine */
+
+/* Blocks of tables that were not in RocksDB's cache, and their bytes: read by lookups, scans and compactions, from the page cache or the
+ * disk. A long scan reads several blocks at a time. */
+uint64_t store__files_reads(const store_files *files);
+uint64_t store__files_bytes(const store_files *files);
 
 /* Whether reads of this thread fail where they would wait. Returns what it was before. */
 bool store__files_no_wait(bool no_wait);

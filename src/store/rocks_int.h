@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "store/figures.h"
 #include "store/folder.h"
+#include "store/rocks_files.h"
 #include "store/store.h"
 #include "store/tail.h"
 
@@ -94,6 +95,7 @@ typedef struct rocks {
     rocksdb_t *db;
     rocksdb_column_family_handle_t *families[FAMILIES];
     rocksdb_options_t *db_options;
+    store_files *files;
     rocksdb_options_t *family_options[FAMILIES];
     rocksdb_cache_t *cache;
     rocksdb_readoptions_t *read_now;
@@ -154,7 +156,7 @@ uint64_t store__plain_bytes(rocks *r, int family, slice from, slice to); /* esti
 
 /* ---- rocks_options.c ---- */
 
-rocksdb_options_t *store__db_options(const rocks *r);
+rocksdb_options_t *store__db_options(rocks *r);
 rocksdb_options_t *store__family_options(rocks *r, int family);
 bool store__is_tiered(const rocks *r, int family);
 
@@ -187,12 +189,12 @@ bool store__space_pays(rocks *r, int family, slice from, slice to);     /* the r
 bool store__space_can_drop(rocks *r, int family, slice from, slice to); /* the disk has room to compact what is left around the range */
 void store__compact(rocks *r, int family, slice from, slice to);
 
-/* ---- rocks_idle.c ---- */
-
 /* ---- rocks_tiers.c ---- */
 
 int store__tiers_of(const rocks *r, uint64_t bytes); /* at how many sequences merging begins in a family of this size */
 void store__tiers_fit(rocks *r, int64_t now_us);     /* adapts the tiered families to their sizes, at most once a second */
+
+/* ---- rocks_idle.c ---- */
 
 rocksdb_slicetransform_t *store__stems(void); /* the prefix extractor of STORE_TERMS: a key without its trailing number */
 

@@ -8,7 +8,6 @@
  *            for each time that the data has grown by a few times. But merging everything needs as much free space as there is data.
  *
  * Items have ascending keys. Index entries and primary keys do not, so they are tiered, if the disk has room for it. */
-#include "store/rocks_files.h"
 #include "store/rocks_int.h"
 
 enum {
@@ -139,7 +138,7 @@ bool store__is_tiered(const rocks *r, int family) {
 
 /* ---- the database ---- */
 
-rocksdb_options_t *store__db_options(const rocks *r) {
+rocksdb_options_t *store__db_options(rocks *r) {
     rocksdb_options_t *o = rocksdb_options_create();
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_create_missing_column_families(o, 1);
@@ -158,6 +157,6 @@ rocksdb_options_t *store__db_options(const rocks *r) {
     rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
     rocksdb_options_set_bytes_per_sync(o, MEGABYTE);
     rocksdb_options_set_enable_pipelined_write(o, 0);
-    store__files_use(o);
+    r->files = store__files_open(o);
     return o;
 }

@@ -119,7 +119,8 @@ static void add_store(slice store, buf *out) {
     buf_addf(out, "tables %.1f MB, log %.1f MB, index entries in memory %.1f MB, block cache %.1f of %.1f MB\n",
              number(store, "bytes") / 1e6, number(store, "logBytes") / 1e6, number(store, "tailBytes") / 1e6,
              number(store, "cacheUsedBytes") / 1e6, number(store, "cacheBytes") / 1e6);
-    buf_addf(out, "opened in %.3f s, with %.1f MB of log\n", number(store, "openSeconds"), number(store, "replayedBytes") / 1e6);
+    buf_addf(out, "opened in %.3f s, with %.1f MB of log; since then %.0f blocks of tables read, %.1f MB\n", number(store, "openSeconds"),
+             number(store, "replayedBytes") / 1e6, number(store, "tableReads"), number(store, "tableReadBytes") / 1e6);
     add_sizes(store, out);
     add_works(store, out);
     add_levels(store, out);

@@ -145,6 +145,30 @@ static void the_log_is_bounded(void **state) {
     store_close(s);
 }
 
+/* A point read of a cold store reads one block of entries; besides these there are those of the table's index. Then all are cached. */
+static void blocks_that_are_not_cached_are_counted(void **state) {
+    (void)state;
+    store_figures before, cold, warm;
+    store_value value;
+    store *s = open_rocks(base);
+    for (int i = 0; i < 4; i++) {
+        fill(s);
+    }
+    store_close(s);
+    s = open_rocks(base);
+    assert_true(store_measure(s, &before));
+    assert_int_equal(store_get(s, STORE_ITEMS, NULL, SLICE_LIT("key-00000007-00000033"), &value), OK);
+    store_give(&value);
+    assert_true(store_measure(s, &cold));
+    assert_in_range(cold.table_reads - before.table_reads, 1, 3);
+    assert_true(cold.table_read_bytes - before.table_read_bytes > 0);
+    assert_int_equal(store_get(s, STORE_ITEMS, NULL, SLICE_LIT("key-00000007-00000033"), &value), OK);
+    store_give(&value);
+    assert_true(store_measure(s, &warm));
+    assert_int_equal(warm.table_reads, cold.table_reads);
+    store_close(s);
+}
+
 static void a_missing_folder_is_not_made(void **state) {
     (void)state;
     char path[4096], why[512] = "";
@@ -184,7 +208,7 @@ static void to_text(const store_figures *figures, buf *out) {
 static void figures_are_shown_as_tables(void **state) {
     (void)state;
     buf text = buf_init(BUF_NO_LIMIT);
-    store_figures figures = {.n = 1, .log_bytes = 7000000, .cache_bytes = 64000000};
+    store_figures figures = {.n = 1, .log_bytes = 7000000, .cache_bytes = 64000000, .table_reads = 4321, .table_read_bytes = 17000000};
     figures.families[0] = (store_family_figures){.name = "terms",
                                                  .files = 3,
                                                  .bytes = 100000000,
@@ -196,6 +220,7 @@ static void figures_are_shown_as_tables(void **state) {
     figures.families[0].levels[6] = (store_level_figures){.files = 3, .bytes = 100000000, .written = 140000000, .jobs = 4, .cpu_s = 2.5};
     to_text(&figures, &text);
     assert_non_null(strstr(text.p, "tables 100.0 MB, log 7.0 MB"));
+    assert_non_null(strstr(text.p, "4321 blocks of tables read, 17.0 MB"));
     assert_non_null(strstr(text.p, "12345"));
     assert_non_null(strstr(text.p, "3.80")); /* (50 + 140) / 50 */
     assert_non_null(strstr(text.p, "written 200.0 MB in all: 2.00 times the 100.0 MB of tables"));
@@ -211,6 +236,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_missing_folder_is_not_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_clean_stop_leaves_little_log, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_log_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(blocks_that_are_not_cached_are_counted, set_up, tear_down),
         cmocka_unit_test(a_store_in_memory_has_none),
         cmocka_unit_test(figures_are_shown_as_tables),
     };

@@ -52,8 +52,8 @@ static void add_levels(buf *out, const metrics *m) {
     }
 }
 
-static void add_store_metric(buf *out, const metrics *m, const char *name, const char *help, size_t at) {
-    metrics_add_head(out, name, "gauge", help);
+static void add_store_metric(buf *out, const metrics *m, const char *name, const char *type, const char *help, size_t at) {
+    metrics_add_head(out, name, type, help);
     for (size_t i = 0; i < m->stores_n; i++) {
         buf_addf(out, "%s{store=\"%zu\"}", name, i);
         metrics_add_value(out, (double)*(const uint64_t *)(const void *)((const char *)&m->stores[i] + at));
@@ -68,8 +68,12 @@ void metrics_add_stores(buf *out, const metrics *m) {
         add_family_metric(out, m, &family_metrics[i]);
     }
     add_levels(out, m);
-    add_store_metric(out, m, "tesela_store_cache_bytes", "Size of the block cache.", offsetof(store_figures, cache_bytes));
-    add_store_metric(out, m, "tesela_store_cache_used_bytes", "How much of it is in use.", offsetof(store_figures, cache_used));
-    add_store_metric(out, m, "tesela_store_tail_bytes", "Index entries in memory.", offsetof(store_figures, tail_bytes));
-    add_store_metric(out, m, "tesela_store_log_bytes", "Size of the log's files.", offsetof(store_figures, log_bytes));
+    add_store_metric(out, m, "tesela_store_cache_bytes", "gauge", "Size of the block cache.", offsetof(store_figures, cache_bytes));
+    add_store_metric(out, m, "tesela_store_cache_used_bytes", "gauge", "How much of it is in use.", offsetof(store_figures, cache_used));
+    add_store_metric(out, m, "tesela_store_tail_bytes", "gauge", "Index entries in memory.", offsetof(store_figures, tail_bytes));
+    add_store_metric(out, m, "tesela_store_log_bytes", "gauge", "Size of the log's files.", offsetof(store_figures, log_bytes));
+    add_store_metric(out, m, "tesela_store_table_reads_total", "counter", "Blocks of tables that were not in the cache.",
+                     offsetof(store_figures, table_reads));
+    add_store_metric(out, m, "tesela_store_table_read_bytes_total", "counter", "Bytes of such blocks.",
+                     offsetof(store_figures, table_read_bytes));
 }

@@ -1,7 +1,8 @@
 /* Reading the log of versions: merges the segments that overlap a stretch of the hash space by lsn.
  *
  * Tiles and data must fit together, as in item/feed.c: the snapshot is taken first, and then the space's epoch is checked. The range's lsn
- * is read before the snapshot, so the snapshot contains all versions up to it.
+ * is read before the snapshot, so the snapshot contains all versions up to it. Later versions that the snapshot contains are left for the
+ * next page: their commit may not be published yet, and a position beyond the range's lsn would be set back to it.
  *
  * Snapshots do not protect versions from being trimmed. So the floors are checked again after the page is read: a trim raises the floor
  * before anything is removed. */
@@ -215,7 +216,7 @@ static err offer(reading *r, const source *s, bool *full_out) {
 static err read_sources(reading *r) {
     item_changes *asked = r->changes;
     bool late = false;
-    for (source *s; (s = lowest(r));) {
+    for (source *s; (s = lowest(r)) && s->lsn <= r->lsn;) {
         bool full = late && s->lsn != asked->after;
         TRY(full ? OK : offer(r, s, &full));
         if (full) {

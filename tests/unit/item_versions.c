@@ -610,11 +610,38 @@ static void hostile_positions(void **state) {
     stop();
 }
 
+/* A page may see the versions of a commit that is not published yet. They come with the next page, once. */
+static void unpublished_versions_wait(void **state) {
+    (void)state;
+    reader r = {.places_n = 1, .places = {{.stretch = {.min = epk_min(), .max = epk_max()}}}};
+    bool ended;
+    start("{" KEY KEPT "}", 400);
+    container_range *range = c->tiles->ranges[0];
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(put(ITEM_CREATE, i ? "1" : "0", ""), OK);
+        record(&lives[i], (change){VERSION_CREATE, false, 1, 0});
+    }
+    uint64_t published = atomic_load(&range->lsn);
+    atomic_store(&range->lsn, published - 1);
+    assert_int_equal(read_place(&r, 0, 10, false, &ended), OK);
+    assert_int_equal(r.got, 1);
+    assert_int_equal(read_place(&r, 0, 10, false, &ended), OK);
+    assert_int_equal(r.got, 1);
+    atomic_store(&range->lsn, published);
+    assert_int_equal(read_place(&r, 0, 10, false, &ended), OK);
+    assert_int_equal(r.got, 2);
+    stop();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_policy_no_log),          cmocka_unit_test(expiry_by_whoever_meets_it),
-        cmocka_unit_test(the_log_turned_off_and_on), cmocka_unit_test(retention),
-        cmocka_unit_test(hostile_positions),         cmocka_unit_test(every_version_once_in_order),
+        cmocka_unit_test(unpublished_versions_wait),
+        cmocka_unit_test(no_policy_no_log),
+        cmocka_unit_test(expiry_by_whoever_meets_it),
+        cmocka_unit_test(the_log_turned_off_and_on),
+        cmocka_unit_test(retention),
+        cmocka_unit_test(hostile_positions),
+        cmocka_unit_test(every_version_once_in_order),
         cmocka_unit_test(what_is_gone_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

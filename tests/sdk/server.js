@@ -42,6 +42,8 @@ export async function run(args, { env = {} } = {}) {
 }
 
 export class Server {
+  #ended;
+
   // flags: additional flags for `tesela serve`; data: a folder to use (and keep) instead of a fresh one; under: a command that runs the
   // server, such as prlimit.
   static async start({ flags = [], data, env, under = [] } = {}) {
@@ -57,7 +59,7 @@ export class Server {
     });
     running.add(server);
     server.child.stderr.on("data", (text) => (server.stderr += text));
-    server.ended = new Promise((done, fail) => {
+    server.#ended = new Promise((done, fail) => {
       server.child.on("error", fail);
       server.child.on("close", (code, signal) => {
         running.delete(server);
@@ -65,9 +67,17 @@ export class Server {
       });
     });
     server.ready = await Promise.race([server.#readyLine(), server.#earlyEnd()]);
+    // From now on, a server that a failed test has left does not keep this process from its end.
+    for (const handle of [server.child, server.child.stdout, server.child.stderr]) handle.unref();
     server.startMs = performance.now() - started;
     server.port = Number(server.ready.sql.replace(/.*:/, ""));
     return server;
+  }
+
+  // Resolves to { code, signal }. Who asks for it waits: the process does not end before.
+  get ended() {
+    this.child.ref();
+    return this.#ended;
   }
 
   // The server prints one line of JSON on standard output when it listens.

@@ -1,7 +1,7 @@
 /* tesela/base.h — what all headers of libtesela share: results, errors, partition keys, responses.
  *
- * Every function that can fail returns a tesela_status; TESELA_OK is 0. Results come out through the last parameters and are set to NULL or 0
- * on failure. `error` may be NULL; otherwise it is filled on failure and left alone on success.
+ * Every function that can fail returns a tesela_status; TESELA_OK is 0. Results come out through the last parameters and are set to NULL or
+ * 0 on failure. `error` may be NULL; otherwise it is filled on failure and left alone on success.
  *
  * Texts given to the library are UTF-8 and end with a zero byte; it copies what it keeps. Texts that it returns belong to the object that
  * they came from. JSON comes and goes as text.

@@ -29,22 +29,22 @@ typedef struct tesela_client tesela_client;
 
 /* Zero or NULL means the default. Texts are copied. */
 typedef struct tesela_client_options {
-    const char *endpoint;           /* "https://name.documents.azure.com" or "http://localhost:8081" */
-    const char *key;                /* one of the account's keys, base64 */
-    const char *resource_token;     /* in place of a key: the token of a permission */
-    const char *connection_string;  /* in place of endpoint and key: "AccountEndpoint=…;AccountKey=…;" */
-    const char *ca_file;            /* PEM file of certificates to trust; default: the system's */
-    const char *application;        /* added to the user agent */
-    const char *consistency;        /* "Eventual", "ConsistentPrefix", "Session", "BoundedStaleness", "Strong"; default: the account's */
-    const char *const *regions;     /* preferred regions for reads, the best first */
+    const char *endpoint;          /* "https://name.documents.azure.com" or "http://localhost:8081" */
+    const char *key;               /* one of the account's keys, base64 */
+    const char *resource_token;    /* in place of a key: the token of a permission */
+    const char *connection_string; /* in place of endpoint and key: "AccountEndpoint=…;AccountKey=…;" */
+    const char *ca_file;           /* PEM file of certificates to trust; default: the system's */
+    const char *application;       /* added to the user agent */
+    const char *consistency;       /* "Eventual", "ConsistentPrefix", "Session", "BoundedStaleness", "Strong"; default: the account's */
+    const char *const *regions;    /* preferred regions for reads, the best first */
     size_t regions_count;
-    bool stay;                      /* use the given endpoint only: do not ask for the account's regions */
-    uint32_t connect_timeout_ms;    /* 5,000 */
-    uint32_t request_timeout_ms;    /* 60,000, for each attempt */
-    int throttle_retries;           /* 9; −1: none */
-    uint32_t throttle_wait_ms;      /* 30,000, the sum for one request */
-    uint32_t idle_connections;      /* 64: kept open when they are not in use */
-    size_t response_bytes;          /* 64 MB: a longer response fails with TESELA_LIMIT */
+    bool stay;                   /* use the given endpoint only: do not ask for the account's regions */
+    uint32_t connect_timeout_ms; /* 5,000 */
+    uint32_t request_timeout_ms; /* 60,000, for each attempt */
+    int throttle_retries;        /* 9; −1: none */
+    uint32_t throttle_wait_ms;   /* 30,000, the sum for one request */
+    uint32_t idle_connections;   /* 64: kept open when they are not in use */
+    size_t response_bytes;       /* 64 MB: a longer response fails with TESELA_LIMIT */
 } tesela_client_options;
 
 /* Opens a client. Nothing is sent; the account's regions are read with the first request. Fails with TESELA_BAD_ARGUMENT if the endpoint,

@@ -21,8 +21,8 @@ typedef struct tesela_container tesela_container;
 TESELA_API tesela_status tesela_container_create(tesela_client *client, const char *database, const char *definition,
                                                  const tesela_throughput *throughput, tesela_response **response_out, tesela_error *error);
 
-/* Opens a handle. Nothing is sent, so the container need not exist. Fails with TESELA_BAD_ARGUMENT if a name is empty or has one of / \ ? #.
- * The client must outlive the handle. */
+/* Opens a handle. Nothing is sent, so the container need not exist. Fails with TESELA_BAD_ARGUMENT if a name is empty or has one of / \ ?
+ * #. The client must outlive the handle. */
 TESELA_API TESELA_CHECKED tesela_status tesela_container_open(tesela_client *client, const char *database, const char *container,
                                                               tesela_container **container_out, tesela_error *error);
 
@@ -86,8 +86,8 @@ TESELA_API tesela_status tesela_script_put(tesela_container *container, const ch
 TESELA_API tesela_status tesela_script_delete(tesela_container *container, const char *id, tesela_response **response_out,
                                               tesela_error *error);
 
-/* Runs a stored procedure in the logical partition of `key`. `arguments` is a JSON array; NULL: none. The response's body is what the script
- * set. It is not sent again after a broken connection, since it may have run. */
+/* Runs a stored procedure in the logical partition of `key`. `arguments` is a JSON array; NULL: none. The response's body is what the
+ * script set. It is not sent again after a broken connection, since it may have run. */
 TESELA_API tesela_status tesela_script_run(tesela_container *container, const char *id, const tesela_key *key, const char *arguments,
                                            tesela_response **response_out, tesela_error *error);
 

@@ -33,8 +33,8 @@ TESELA_API TESELA_CHECKED tesela_status tesela_cursor_page(tesela_cursor *cursor
 /* Row `index` of the page that tesela_cursor_page has read; NULL if there is no such row. */
 TESELA_API const char *tesela_cursor_row(const tesela_cursor *cursor, size_t index, size_t *length_out);
 
-/* Where to go on, for the `continuation` of another cursor of the same query: after the last row that was returned. NULL at the end, and for
- * queries that cannot be continued (DISTINCT, GROUP BY, aggregates). Lives until the next call on this cursor. */
+/* Where to go on, for the `continuation` of another cursor of the same query: after the last row that was returned. NULL at the end, and
+ * for queries that cannot be continued (DISTINCT, GROUP BY, aggregates). Lives until the next call on this cursor. */
 TESELA_API const char *tesela_cursor_continuation(tesela_cursor *cursor);
 
 /* Request units of all requests so far, and their number. */

@@ -21,12 +21,12 @@ typedef struct tesela_item_options {
     const char *session_token; /* of another client; default: the client's own */
     const char *pre_trigger;   /* names of triggers, with commas between */
     const char *post_trigger;
-    const char *indexing;      /* "Include" or "Exclude" */
-    bool no_body;              /* a write's response need not have the item */
+    const char *indexing; /* "Include" or "Exclude" */
+    bool no_body;         /* a write's response need not have the item */
 } tesela_item_options;
 
-/* Creates an item. `key` NULL: it is found in the item, which needs the container's partition key (read once per handle). TESELA_CONFLICT: an
- * item of this id is in the logical partition. */
+/* Creates an item. `key` NULL: it is found in the item, which needs the container's partition key (read once per handle). TESELA_CONFLICT:
+ * an item of this id is in the logical partition. */
 TESELA_API tesela_status tesela_item_create(tesela_container *container, const char *item, const tesela_key *key,
                                             const tesela_item_options *options, tesela_response **response_out, tesela_error *error);
 
@@ -128,8 +128,8 @@ typedef struct tesela_bulk_result {
     void *tag;
 } tesela_bulk_result;
 
-/* Called for each operation when its fate is known, by the thread that called tesela_bulk_add or tesela_bulk_finish. It must not use the same
- * bulk. Texts live until it returns. */
+/* Called for each operation when its fate is known, by the thread that called tesela_bulk_add or tesela_bulk_finish. It must not use the
+ * same bulk. Texts live until it returns. */
 typedef void (*tesela_bulk_done)(void *context, const tesela_bulk_result *result);
 
 /* Zero or NULL means the default; the whole may be NULL. */
@@ -148,8 +148,8 @@ typedef struct tesela_bulk_options {
 TESELA_API TESELA_CHECKED tesela_status tesela_bulk_open(tesela_container *container, const tesela_bulk_options *options,
                                                          tesela_bulk **bulk_out, tesela_error *error);
 
-/* Adds an operation; texts are copied. Sends what is full, handles what has been answered, and waits if too much is queued. Fails only if the
- * operation cannot be routed (malformed JSON, no key) or the container cannot be read; then it was not added. */
+/* Adds an operation; texts are copied. Sends what is full, handles what has been answered, and waits if too much is queued. Fails only if
+ * the operation cannot be routed (malformed JSON, no key) or the container cannot be read; then it was not added. */
 TESELA_API tesela_status tesela_bulk_add(tesela_bulk *bulk, const tesela_bulk_operation *operation, tesela_error *error);
 
 /* Sends what is left and waits for all answers. Returns TESELA_OK if every operation since tesela_bulk_open succeeded, else the first

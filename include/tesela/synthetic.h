@@ -21,8 +21,8 @@ TESELA_API TESELA_CHECKED tesela_status tesela_synthetic_join(const char *const 
 /* "base.N" with N random in 1…suffixes, from the system's random source. */
 TESELA_API TESELA_CHECKED tesela_status tesela_synthetic_random(const char *base, unsigned suffixes, char *room, size_t room_bytes);
 
-/* "base.N" with N in 1…suffixes computed from `property` (the first 8 bytes of its SHA-256, big-endian, modulo suffixes, plus 1). The same on
- * every machine. */
+/* "base.N" with N in 1…suffixes computed from `property` (the first 8 bytes of its SHA-256, big-endian, modulo suffixes, plus 1). The same
+ * on every machine. */
 TESELA_API TESELA_CHECKED tesela_status tesela_synthetic_hashed(const char *base, const char *property, unsigned suffixes, char *room,
                                                                 size_t room_bytes);
 

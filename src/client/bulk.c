@@ -173,7 +173,8 @@ static void deliver(tesela_bulk *b, operation *o, tesela_bulk_result *r) {
 }
 
 static void fail(tesela_bulk *b, operation *o, tesela_status status, int http_status, int http_substatus) {
-    deliver(b, o, &(tesela_bulk_result){.status = status, .http_status = http_status, .http_substatus = http_substatus, .body = "", .etag = ""});
+    deliver(b, o,
+            &(tesela_bulk_result){.status = status, .http_status = http_status, .http_substatus = http_substatus, .body = "", .etag = ""});
 }
 
 /* Sends it again later; fails it if it has waited long enough. */
@@ -285,8 +286,7 @@ static void send_batch(tesela_bulk *b, size_t range) {
     exchange *x = request_exchange(b, &b->routing->ranges[range]);
     bool reads = true;
     buf_add_byte(&x->body, '[');
-    while (l->first && r->n < b->options.operations &&
-           (r->n == 0 || x->body.n + l->first->text_n + 2 <= b->options.request_bytes)) {
+    while (l->first && r->n < b->options.operations && (r->n == 0 || x->body.n + l->first->text_n + 2 <= b->options.request_bytes)) {
         operation *o = pop(l);
         reads = reads && o->kind == TESELA_BULK_READ;
         if (r->n) {
@@ -384,7 +384,8 @@ static tesela_status place(tesela_bulk *b, const tesela_bulk_operation *given, o
     tesela_status status = TESELA_OK;
     if (given->key) {
         if (!client__key_of(given->key, &found)) {
-            status = client__fail(error, TESELA_BAD_ARGUMENT, "The partition key has a text that is not UTF-8, or a number that is not finite.");
+            status =
+                client__fail(error, TESELA_BAD_ARGUMENT, "The partition key has a text that is not UTF-8, or a number that is not finite.");
         }
     } else if (given->body && given->kind != TESELA_BULK_PATCH) {
         status = client__key_extract(b->routing, slice_str(given->body), &memory, &found, error);
@@ -495,8 +496,9 @@ tesela_status tesela_items_read(tesela_container *k, const tesela_item_name *nam
     tesela_bulk *b;
     tesela_status status = tesela_bulk_open(k, &(tesela_bulk_options){.done = on_found, .context = &m}, &b, error);
     for (size_t i = 0; status == TESELA_OK && i < count; i++) {
-        status = tesela_bulk_add(b, &(tesela_bulk_operation){.kind = TESELA_BULK_READ, .id = names[i].id, .key = &names[i].key,
-                                                             .tag = (void *)(uintptr_t)i}, error);
+        status = tesela_bulk_add(
+            b, &(tesela_bulk_operation){.kind = TESELA_BULK_READ, .id = names[i].id, .key = &names[i].key, .tag = (void *)(uintptr_t)i},
+            error);
     }
     if (status == TESELA_OK) {
         (void)tesela_bulk_finish(b, NULL);

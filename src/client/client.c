@@ -36,8 +36,8 @@ static tesela_status set_endpoint(tesela_client *c, slice url, tesela_error *err
     bool tls = slice_starts(url, SLICE_LIT("https://"));
     slice host = slice_skip(url, tls ? 8 : 7);
     if ((!tls && !slice_starts(url, SLICE_LIT("http://"))) || !host.n || memchr(host.p, '/', host.n) || memchr(host.p, '@', host.n)) {
-        return client__fail(error, TESELA_BAD_ARGUMENT, "The endpoint must be http://host:port or https://host, not '%.*s'.", slice_shown(url),
-                            url.p ? url.p : "");
+        return client__fail(error, TESELA_BAD_ARGUMENT, "The endpoint must be http://host:port or https://host, not '%.*s'.",
+                            slice_shown(url), url.p ? url.p : "");
     }
     c->endpoint = mem_text(url.p, url.n);
     return TESELA_OK;
@@ -65,7 +65,8 @@ static tesela_status set_rights(tesela_client *c, const tesela_client_options *o
         c->resource_token = copy_text(o->resource_token);
         return TESELA_OK;
     }
-    return key.n ? set_key(c, key, error) : client__fail(error, TESELA_BAD_ARGUMENT, "Give a key, a resource token or a connection string.");
+    return key.n ? set_key(c, key, error)
+                 : client__fail(error, TESELA_BAD_ARGUMENT, "Give a key, a resource token or a connection string.");
 }
 
 static void set_numbers(tesela_client *c, const tesela_client_options *o) {

@@ -4,8 +4,8 @@
  *   lane       an easy handle of libcurl, kept in the client's pool with its connection (lanes.c)
  *   fan        exchanges in flight beside each other on one thread, by a multi handle (fan.c)
  *
- * An exchange belongs to one thread; the pool, the account and the session tokens are shared under locks. No lock is held while a request is
- * under way, except that one thread reads the account for all. */
+ * An exchange belongs to one thread; the pool, the account and the session tokens are shared under locks. No lock is held while a request
+ * is under way, except that one thread reads the account for all. */
 #pragma once
 
 #include <curl/curl.h>
@@ -119,32 +119,32 @@ struct exchange {
     size_t at;      /* its place among those in flight */
     tesela_client *client;
     const char *verb;
-    const char *type;       /* resource type that is signed */
-    buf path;               /* percent-encoded, from the slash on */
-    buf link;               /* what is signed */
-    buf fields;             /* "Name: value\0" each */
-    size_t own_fields_n;    /* of them, without those of the attempt under way */
+    const char *type;    /* resource type that is signed */
+    buf path;            /* percent-encoded, from the slash on */
+    buf link;            /* what is signed */
+    buf fields;          /* "Name: value\0" each */
+    size_t own_fields_n; /* of them, without those of the attempt under way */
     buf body;
-    slice body_view;        /* used in place of `body` if not empty; must live as long as the exchange */
+    slice body_view; /* used in place of `body` if not empty; must live as long as the exchange */
     bool has_body;
-    bool read;              /* changes nothing: may be sent again whatever happened */
-    bool routed;            /* names a range */
-    bool no_account;        /* is the request that reads the account */
-    bool own_session;       /* the caller gave a session token */
-    slice owner;            /* name path of the container, for session tokens; points into `path`'s maker. Empty: none */
+    bool read;                          /* changes nothing: may be sent again whatever happened */
+    bool routed;                        /* names a range */
+    bool no_account;                    /* is the request that reads the account */
+    bool own_session;                   /* the caller gave a session token */
+    slice owner;                        /* name path of the container, for session tokens; points into `path`'s maker. Empty: none */
     struct tesela_container *container; /* whose ranges are refreshed after 410; may be NULL */
     char activity_id[40];
     const char *endpoint;
     unsigned endpoint_n;
     retry_state retries;
     unsigned attempts;
-    int64_t not_before_us;  /* in a fan: when to send it again */
-    double charge;          /* of earlier attempts */
+    int64_t not_before_us; /* in a fan: when to send it again */
+    double charge;         /* of earlier attempts */
     tesela_response *response;
-    tesela_status status;   /* once it is done */
-    char why[256];          /* if there is no response */
+    tesela_status status; /* once it is done */
+    char why[256];        /* if there is no response */
     lane *lane;
-    void *tag;              /* the caller's */
+    void *tag; /* the caller's */
 };
 
 /* Begins one: appends path segments with client__exchange_segment, fields with client__exchange_field. */
@@ -159,8 +159,8 @@ void client__exchange_number(exchange *x, const char *name, int64_t value);
 /* Sends it until it is done, and returns its status; `error` is filled if that is not TESELA_OK. */
 tesela_status client__exchange_run(exchange *x, tesela_error *error);
 
-/* The parts of a run, for fans: sets up the lane for the next attempt; and judges how it ended: true, it is done; false, it goes again after
- * x->not_before_us. */
+/* The parts of a run, for fans: sets up the lane for the next attempt; and judges how it ended: true, it is done; false, it goes again
+ * after x->not_before_us. */
 void client__exchange_prepare(exchange *x);
 bool client__exchange_judge(exchange *x, CURLcode how);
 tesela_status client__exchange_error(const exchange *x, tesela_error *error);
@@ -173,9 +173,9 @@ tesela_status client__exchange_finish(exchange *x, tesela_response **response_ou
 typedef struct fan fan;
 
 fan *client__fan_new(tesela_client *c);
-void client__fan_free(fan *f);                /* drops what is in flight; the exchanges are freed */
+void client__fan_free(fan *f);                          /* drops what is in flight; the exchanges are freed */
 void client__fan_each(fan *f, void (*drop)(void *tag)); /* calls it for the tag of each that has not been returned */
-void client__fan_add(fan *f, exchange *x);    /* the fan has it until client__fan_next returns it */
+void client__fan_add(fan *f, exchange *x);              /* the fan has it until client__fan_next returns it */
 unsigned client__fan_count(const fan *f);
 exchange *client__fan_next(fan *f, int64_t wait_us); /* one that is done; NULL: none in that time, or none in flight. −1: for ever */
 

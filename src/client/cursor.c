@@ -65,7 +65,8 @@ static tesela_status fill(tesela_cursor *c, tesela_error *error) {
     }
     tesela_status status = c->source->fill(c, error);
     if (status == TESELA_OK && !buf_ok(&c->text)) {
-        status = client__fail(error, TESELA_LIMIT, "The rows of a page take more memory than the cursor may use; ask for fewer (page_items).");
+        status =
+            client__fail(error, TESELA_LIMIT, "The rows of a page take more memory than the cursor may use; ask for fewer (page_items).");
     }
     c->done = status == TESELA_DONE;
     if (status != TESELA_OK) {

@@ -18,7 +18,7 @@ struct tesela_cursor {
     buf text; /* the page's rows, each with a zero byte after it */
     struct cursor_row {
         size_t start, n;
-    } *rows;
+    } * rows;
     size_t rows_n, rows_cap, at;
     bool done;
     buf continuation;

@@ -7,6 +7,7 @@
 #include "base/date.h"
 #include "base/memory.h"
 #include "client/client_int.h"
+#include "client/json.h"
 #include "client/routing.h"
 #include "client/sign.h"
 
@@ -141,7 +142,11 @@ static size_t collect(buf *fields, char **texts, size_t n) {
 }
 
 static char constant_fields[][48] = {
-    "Accept: application/json", "x-ms-version: 2020-07-15", "x-ms-cosmos-sdk-supportedcapabilities: 1", "Cache-Control: no-cache", "Expect:",
+    "Accept: application/json",
+    "x-ms-version: 2020-07-15",
+    "x-ms-cosmos-sdk-supportedcapabilities: 1",
+    "Cache-Control: no-cache",
+    "Expect:",
 };
 
 static void set_body(exchange *x, CURL *e) {
@@ -317,15 +322,13 @@ bool client__exchange_judge(exchange *x, CURLcode how) {
 }
 
 /* The message of the service's error JSON, or the whole body. */
-static slice message_of(slice body) {
-    static const char name[] = "\"message\":\"";
-    const char *p = body.n ? memmem(body.p, body.n, name, sizeof name - 1) : NULL;
-    if (!p) {
-        return body;
+static void add_message(buf *out, slice body) {
+    if (!json_text(json_member(body, "message"), out)) {
+        buf_add_slice(out, body);
     }
-    p += sizeof name - 1;
-    size_t n = (size_t)(body.p + body.n - p);
-    return slice_of(p, n >= 2 && p[n - 1] == '}' && p[n - 2] == '"' ? n - 2 : n);
+    if (!out->n) {
+        buf_add_lit(out, "The server gave no reason.");
+    }
 }
 
 tesela_status client__exchange_error(const exchange *x, tesela_error *error) {
@@ -338,8 +341,10 @@ tesela_status client__exchange_error(const exchange *x, tesela_error *error) {
         error->charge = x->charge;
         return x->status;
     }
-    slice message = message_of(client__response_body(r));
-    client__fail(error, x->status, "%.*s", (int)(message.n > 1000 ? 1000 : message.n), message.n ? message.p : tesela_status_text(x->status));
+    buf message = buf_init(CLIENT_REQUEST_BYTES_MAX);
+    add_message(&message, client__response_body(r));
+    client__fail(error, x->status, "%.*s", (int)(message.n > sizeof error->message ? sizeof error->message : message.n), message.p);
+    buf_free(&message);
     error->http_status = r->status;
     error->http_substatus = r->substatus;
     error->retry_after_ms = r->retry_after_ms;

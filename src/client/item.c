@@ -10,7 +10,8 @@ static tesela_status add_key(exchange *x, tesela_container *k, const tesela_key 
     tesela_status status = TESELA_OK;
     if (key) {
         if (!client__key_write(key, &header)) {
-            status = client__fail(error, TESELA_BAD_ARGUMENT, "The partition key has a text that is not UTF-8, or a number that is not finite.");
+            status =
+                client__fail(error, TESELA_BAD_ARGUMENT, "The partition key has a text that is not UTF-8, or a number that is not finite.");
         }
     } else {
         routing *r;

@@ -188,7 +188,8 @@ static const char *unescape(const char *p, const char *end, buf *out) {
         return NULL;
     }
     p += 5;
-    if (c >= 0xD800 && c < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u' && hex4(p + 2, end, &low) && low >= 0xDC00 && low < 0xE000) {
+    if (c >= 0xD800 && c < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u' && hex4(p + 2, end, &low) && low >= 0xDC00 &&
+        low < 0xE000) {
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
         p += 6;
     }

@@ -1,4 +1,5 @@
-/* In libtesela, in the place of partition/token.c: the REST API does not tell which containers have tokens, so no definition here has them. */
+/* In libtesela, in the place of partition/token.c: the REST API does not tell which containers have tokens, so no definition here has them.
+ */
 #include "partition/token.h"
 
 bool token_of(const pkey_definition *definition, const pkey *key, int64_t *token_out) {

@@ -227,7 +227,8 @@ static void add_script(exchange *x, const char *id, const char *body) {
     buf_add_byte(&x->body, '}');
 }
 
-tesela_status tesela_script_put(tesela_container *k, const char *id, const char *body, tesela_response **response_out, tesela_error *error) {
+tesela_status tesela_script_put(tesela_container *k, const char *id, const char *body, tesela_response **response_out,
+                                tesela_error *error) {
     if (!good_name(id) || !body || !bson_utf8_validate(body, strlen(body), false)) {
         return bad_name(error, id);
     }

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 typedef enum retry_broken { /* how an attempt without an answer ended */
-    RETRY_ANSWERED,
-    RETRY_UNSENT,  /* no connection: the server cannot have received the request */
-    RETRY_BROKEN,  /* it may have */
-    RETRY_TIMEOUT, /* it may have, and took too long */
-    RETRY_NEVER,   /* sending it again does not help: the certificate is not trusted, the response is too long */
+                            RETRY_ANSWERED,
+                            RETRY_UNSENT,  /* no connection: the server cannot have received the request */
+                            RETRY_BROKEN,  /* it may have */
+                            RETRY_TIMEOUT, /* it may have, and took too long */
+                            RETRY_NEVER,   /* sending it again does not help: the certificate is not trusted, the response is too long */
 } retry_broken;
 
 typedef struct retry_fact {
@@ -35,7 +35,7 @@ typedef struct retry_state {
 typedef struct retry_answer {
     bool again;
     uint32_t wait_ms;
-    bool next_endpoint;  /* try another region */
+    bool next_endpoint; /* try another region */
     bool refresh_account;
     bool refresh_ranges; /* the container's ranges, or its name, are stale */
 } retry_answer;

@@ -24,7 +24,8 @@ static tesela_status find_offer(tesela_client *c, slice rid, buf *offer_out, tes
     x->has_body = true;
     client__exchange_text(x, "Content-Type", "application/query+json");
     client__exchange_text(x, "x-ms-documentdb-isquery", "True");
-    buf_add_lit(&x->body, "{\"query\":\"SELECT * FROM root r WHERE r.offerResourceId = @rid\",\"parameters\":[{\"name\":\"@rid\",\"value\":");
+    buf_add_lit(&x->body,
+                "{\"query\":\"SELECT * FROM root r WHERE r.offerResourceId = @rid\",\"parameters\":[{\"name\":\"@rid\",\"value\":");
     json_add_string(&x->body, rid);
     buf_add_lit(&x->body, "}]}");
     tesela_status status = client__exchange_run(x, error);
@@ -89,8 +90,8 @@ static tesela_status put_offer(tesela_client *c, slice offer, const tesela_throu
     x->has_body = true;
     client__exchange_text(x, "Content-Type", "application/json");
     if ((before.autoscale_max != 0) != (t->autoscale_max != 0)) {
-        client__exchange_text(x, t->autoscale_max ? "x-ms-cosmos-migrate-offer-to-autopilot" : "x-ms-cosmos-migrate-offer-to-manual-throughput",
-                              "true");
+        client__exchange_text(
+            x, t->autoscale_max ? "x-ms-cosmos-migrate-offer-to-autopilot" : "x-ms-cosmos-migrate-offer-to-manual-throughput", "true");
     }
     write_offer(offer, t, &x->body);
     buf_free(&rid);

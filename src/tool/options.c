@@ -79,7 +79,8 @@ static bool read_option(const tool_option *options, size_t n, int argc, char **a
 bool tool_options_read_words(const tool_option *options, size_t n, int argc, char **argv, const char *command, tool_words *words) {
     read_environment(options, n);
     for (int i = 1; i < argc; i++) {
-        if (words && argv[i][0] != '-' && words->n < TOOL_WORDS_MAX) {
+        bool word = argv[i][0] != '-' || argv[i][1] == '\0';
+        if (words && word && words->n < TOOL_WORDS_MAX) {
             words->list[words->n++] = argv[i];
         } else if (!read_option(options, n, argc, argv, &i, command)) {
             return false;

@@ -284,3 +284,42 @@ describe("a split", () => {
     await server.stop();
   });
 });
+
+describe("tesela advise", () => {
+  const advise = (lines, ...flags) => {
+    writeFileSync(at("items.jsonl"), lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line)) + "\n").join(""));
+    return run(["advise", at("items.jsonl"), ...flags]);
+  };
+  const items = Array.from({ length: 400 }, (_, n) => ({ id: `${n}`, customer: `c${n % 40}`, "two words": n % 3, city: "Lima\u001b[2J" }));
+
+  it("recommends a key, and gives the code for a synthetic one that matches its own figures", async () => {
+    writeFileSync(at("log.jsonl"), '{"query":"SELECT * FROM c WHERE c.customer = \'c1\'","count":9}\n\n{"operation":"create"}\n');
+    const told = await advise(items, "--log", at("log.jsonl"));
+    assert.equal(told.code, 0, told.stderr);
+    assert.match(told.stdout, /recommended: \/customer\n/);
+    assert.match(told.stdout, /the worst path: /);
+    assert.ok(!told.stdout.includes("\u001b"), "nothing of the data controls the terminal");
+    const { keys } = JSON.parse((await advise(items, "--json")).stdout);
+    const suffixed = keys.find(({ key }) => key === "/customer.hash(/id)");
+    const javascript = suffixed.code.split("\n\nPython")[0].replace(/^JavaScript\n/, "");
+    const made = new Set(items.map((each) => new Function("item", `${javascript}; return item.partitionKey;`)({ ...each })));
+    assert.equal(suffixed.values, made.size);
+    assert.ok(keys.some(({ key }) => key === '/"two words"'));
+  });
+
+  it("names the line that is not an item, and what is wrong with a log", async () => {
+    for (const [bad, reason] of [["{", /line 2 of .* is not JSON/], ["[1]", /line 2 of .*an item must be an object/]]) {
+      const told = await advise([items[0], bad]);
+      assert.equal(told.code, 1);
+      assert.equal(told.stdout, "");
+      assert.match(told.stderr, reason);
+    }
+    writeFileSync(at("log.jsonl"), '{"query":"SELECT"}\n');
+    assert.match((await advise(items, "--log", at("log.jsonl"))).stderr, /line 1 of .*log\.jsonl: "query" is not a query/);
+    assert.match((await advise([`{"id":"${"x".repeat(3 << 20)}"}`])).stderr, /line 1 of .*may have 2 MB/);
+    assert.match((await advise([])).stderr, /no item with a property/);
+    assert.match((await advise(items, "--time", "/customer")).stderr, /no times there/);
+    assert.equal((await advise(items, "--growth", "-1")).code, 2);
+    assert.match((await run(["advise", at("none.jsonl")])).stderr, /cannot be opened: No such file/);
+  });
+});

@@ -140,6 +140,14 @@ describe("examples", { concurrency: true }, () => {
     assert.ok(seen["date.hash(vin)"].vehicle.ru < 20);
   });
 
+  it("advise: recommends the device, and sees that the date is bad", async () => {
+    const { recommended, keys } = await example("advise", 1);
+    assert.equal(recommended, "/deviceId");
+    const [device, date] = ["/deviceId", "/date"].map((name) => keys.find(({ key }) => key === name));
+    assert.ok(date.refusedShare > 0.4 && device.refusedShare < 0.02, `${date.refusedShare} and ${device.refusedShare} refused`);
+    assert.ok(date.hottestShare > 0.7 && device.hottestShare < 0.05 && device.readsInOnePartition > 0.9);
+  });
+
   it("seed: makes the data that docs/admin.md shows", async () => {
     const server = await Server.start({ flags: ["--throttling", "on"] });
     const endpoint = ["--endpoint", server.endpoint("http")];

@@ -19,14 +19,17 @@ typedef struct mql_run {
     const mql_collation *collation; /* NULL: strings compare by bytes */
 } mql_run;
 
+enum { MQL_STEPS_CHECK = 18 }; /* work gives way each time the steps below 2^18 are used up */
+
 /* Pay before doing the work. */
 MUST_CHECK static inline err mql_pay(mql_run *r, uint64_t steps) {
     if (steps > r->steps) {
         r->steps = 0;
         return E_QUERY_TOO_LONG;
     }
+    uint64_t before = r->steps;
     r->steps -= steps;
-    return OK;
+    return ((before ^ r->steps) >> MQL_STEPS_CHECK) && r->op ? op_check(r->op) : OK; /* long work may be ended by others */
 }
 
 /* Fails with one of MongoDB's own codes, such as 2 (BadValue) or 17287, which reaches the client through op.protocol_code. */

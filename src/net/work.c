@@ -90,6 +90,10 @@ void net__client_left(net_client *client) {
     }
 }
 
+void net_cancel(net_client *client) {
+    net__client_left(client);
+}
+
 /* ---- life ---- */
 
 static unsigned lane_permits(net_lane lane, unsigned processors) {

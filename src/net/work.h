@@ -52,6 +52,9 @@ enum { NET_WORK_RETRY_MS = 500 }; /* retry-after time of a refused request */
 void net_work_start(net_client *client, op *o, net_lane lane, uint64_t tenant, net_work *work, void (*run)(net_work *),
                     void (*done)(net_work *));
 
+/* Ends the client's work and its wait as if it had left, though it gets its answer. On the loop's thread. */
+void net_cancel(net_client *client);
+
 /* For `done`: OK, or why `run` was not called (E_TENANT_BUSY, E_WORK_BUSY, E_CANCELLED); E_UNAVAILABLE if the server is stopping. */
 static inline err net_work_code(const net_work *work) {
     return work->job.code;

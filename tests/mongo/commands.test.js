@@ -91,10 +91,9 @@ suite("commands", (t) => {
     const admin = t.client.db("admin");
     assert.deepEqual((await admin.command({ getLog: "*" })).names, ["global", "startupWarnings"]);
     await fails(admin.command({ getLog: "nothing" }), 96);
-    assert.ok((await admin.command({ top: 1 })).totals);
     assert.ok((await admin.command({ killOp: 1, op: 5 })).info);
     await fails(admin.command({ killOp: 1 }), 4);
-    assert.deepEqual((await admin.command({ currentOp: 1 })).inprog, []);
+    assert.deepEqual((await admin.command({ currentOp: 1, op: "nothing" })).inprog, []);
   });
 
   t.it("tell about collections", async () => {
@@ -109,6 +108,73 @@ suite("commands", (t) => {
     const stats = await t.command({ collStats: collection.collectionName, scale: 1024 });
     assert.deepEqual([stats.count, stats.nindexes, stats.scaleFactor], [50, 2, 1024]);
     assert.ok((await t.command({ dbStats: 1 })).objects >= 50);
+  });
+
+  // A find whose filter takes some tens of milliseconds for each of two thousand documents.
+  const slow = { $expr: { $gt: [{ $sum: { $map: { input: { $range: [0, 30000] }, in: { $multiply: ["$$this", "$_id"] } } } }, -1] } };
+  const slowly = async () => {
+    const collection = t.collection();
+    await collection.insertMany(Array.from({ length: 2000 }, (_, i) => ({ _id: i })));
+    return collection;
+  };
+
+  t.it("end after maxTimeMS", async () => {
+    const collection = await slowly();
+    await fails(collection.find(slow, { maxTimeMS: 50 }).toArray(), 50);
+    await fails(collection.aggregate([{ $match: slow }, { $count: "n" }], { maxTimeMS: 50 }).toArray(), 50);
+    await fails(collection.countDocuments(slow, { maxTimeMS: 50 }), 50);
+    await fails(collection.distinct("_id", slow, { maxTimeMS: 50 }), 50);
+    await fails(collection.updateMany(slow, { $set: { a: 1 } }, { maxTimeMS: 50 }), 50);
+    await fails(collection.aggregate([{ $limit: 1 }, { $project: { n: { $map: { input: { $range: [0, 3000] }, in: { $sum: { $range: [0, 3000] } } } } } }], { maxTimeMS: 50 }).toArray(), 50);
+    await fails(collection.find({}, { maxTimeMS: -1 }).toArray(), 2);
+    assert.equal((await collection.find({}, { maxTimeMS: 60000 }).toArray()).length, 2000);
+    const cursor = collection.find(slow, { maxTimeMS: 300, batchSize: 2 }); // its batches share the time
+    await fails(cursor.toArray(), 50);
+    assert.deepEqual(await collection.findOne({ _id: 7 }, { maxTimeMS: 1000 }), { _id: 7 });
+  });
+
+  t.it("are listed by currentOp and ended by killOp", async () => {
+    const collection = await slowly(), admin = t.client.db("admin");
+    const ns = `${t.db.databaseName}.${collection.collectionName}`;
+    const running = collection.find(slow, { comment: "to be killed" }).toArray().catch((error) => error);
+    let listed = [];
+    while (!listed.length) listed = (await admin.command({ currentOp: 1, ns, active: true })).inprog;
+    const [op] = listed;
+    assert.deepEqual([op.op, op.ns, op.command.find, op.command.comment, op.killPending], ["query", ns, collection.collectionName, "to be killed", false]);
+    assert.deepEqual((await admin.aggregate([{ $currentOp: {} }, { $match: { opid: op.opid } }]).toArray()).map((o) => o.ns), [ns]);
+    await admin.command({ killOp: 1, op: op.opid });
+    const error = await running;
+    assert.equal(error.code, 11601, error.message);
+    assert.deepEqual((await admin.command({ currentOp: 1, ns })).inprog, []);
+    const stream = collection.watch();
+    await stream.tryNext();
+    const waiting = stream.next().catch((caught) => caught);
+    for (listed = []; !listed.length; ) listed = (await admin.command({ currentOp: 1, op: "getmore" })).inprog;
+    await admin.command({ killOp: 1, op: listed[0].opid });
+    assert.equal((await waiting).code, 11601);
+    await stream.close();
+    await fails(t.db.aggregate([{ $currentOp: {} }]).toArray(), 73);
+  });
+
+  t.it("are counted and timed by top", async () => {
+    const collection = t.collection();
+    await collection.insertMany([{ _id: 1 }, { _id: 2 }]);
+    for (let i = 0; i < 3; i++) await collection.findOne({ _id: 1 });
+    await collection.updateOne({ _id: 1 }, { $set: { a: 1 } });
+    await collection.deleteOne({ _id: 2 });
+    await collection.countDocuments();
+    const top = (await t.client.db("admin").command({ top: 1 })).totals[`${t.db.databaseName}.${collection.collectionName}`];
+    assert.deepEqual(["total", "queries", "insert", "update", "remove", "commands", "writeLock", "readLock"].map((use) => top[use].count), [7, 3, 1, 1, 1, 1, 3, 4]);
+    assert.ok(top.total.time > 0);
+  });
+
+  t.it("give statistics as a stage", async () => {
+    const collection = t.collection();
+    await collection.insertMany([{ _id: 1 }, { _id: 2 }]);
+    const [stats] = await collection.aggregate([{ $collStats: { count: {}, storageStats: {} } }]).toArray();
+    assert.deepEqual([stats.ns, Number(stats.count), Number(stats.storageStats.count)], [`${t.db.databaseName}.${collection.collectionName}`, 2, 2]);
+    assert.deepEqual(await collection.aggregate([{ $planCacheStats: {} }]).toArray(), []);
+    await fails(t.collection().aggregate([{ $collStats: {} }]).toArray(), 26);
   });
 
   t.it("explain as much as they are asked to", async () => {

@@ -407,10 +407,10 @@ static size_t leading_filters(slice stages) {
 static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, slice let, size_t *from) {
     mongo_find *f = &a->find;
     TRY(mql_pipeline_source(&a->scope.scope, a->pipeline, &a->source, from));
-    if (a->source.kind != MQL_SOURCE_COLLECTION && a->source.kind != MQL_SOURCE_NONE) {
-        return op_fail_as(&a->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "The first stage of the pipeline is not supported.");
+    a->input_ended = a->source.kind != MQL_SOURCE_COLLECTION || !q->container;
+    if (a->source.kind != MQL_SOURCE_COLLECTION) {
+        return OK;
     }
-    a->input_ended = a->source.kind == MQL_SOURCE_NONE || !q->container;
     f->filter = a->source.filter;
     f->variables = let;
     f->now_ms = q->now_ms;
@@ -428,6 +428,39 @@ static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, sli
     return OK;
 }
 
+static err make_documents(mongo_request *q, mongo_aggregation *a, buf *out) {
+    switch (a->source.kind) {
+    case MQL_SOURCE_COLL_STATS:
+        return q->view ? mongo_refuse_view(q) : mongo_coll_stats_document(q, out);
+    case MQL_SOURCE_CURRENT_OP:
+        if (!slice_eq(q->database, SLICE_LIT("admin")) || mql_is_text(mongo_arg(q, "aggregate"))) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_NAMESPACE,
+                              "$currentOp must be run against the 'admin' database with {aggregate: 1}");
+        }
+        mongo_current_documents(q, out);
+        return OK;
+    case MQL_SOURCE_PLAN_CACHE_STATS: /* plans are not kept */
+    case MQL_SOURCE_COLLECTION:
+    case MQL_SOURCE_NONE:
+        return OK;
+    default:
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "The first stage of the pipeline is not supported.");
+    }
+}
+
+/* The documents of a stage about the server or the collection. */
+static err push_documents(mongo_request *q, mongo_aggregation *a) {
+    buf out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+    slice rest, document;
+    err code = make_documents(q, a, &out);
+    code = code != OK || buf_ok(&out) ? code : budget_error(q->op.budget);
+    for (rest = buf_view(&out); code == OK && wire_next(&rest, &document);) {
+        code = mql_flow_push(a->flow, document);
+    }
+    buf_free(&out);
+    return code;
+}
+
 static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let) {
     size_t from = 0;
     TRY(mongo_scope_begin(&a->op, q->front->surface == MONGO_SERVICE, let, q->now_ms, &a->scope));
@@ -440,7 +473,7 @@ static err parse(mongo_request *q, mongo_aggregation *a, slice stages, slice let
     a->memory = budget_init(net_loop_memory(q->frame->client.loop), FLOW_MEMORY_MAX);
     a->flow = mql_flow_begin(a->pipeline, from, &a->memory);
     a->need = MQL_NEED_TAKE; /* begin with a step */
-    return OK;
+    return push_documents(q, a);
 }
 
 static err make_cursor(mongo_request *q, slice stages, slice let, mongo_cursor **cursor_out) {

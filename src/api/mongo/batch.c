@@ -130,6 +130,12 @@ static void write_cursor(mongo_request *q, const mongo_batch *b, int64_t id, sli
     mongo_end(q);
 }
 
+/* The time that later batches may take: a cursor's maxTimeMS is for all of them. */
+static void note_limit(const mongo_request *q, mongo_cursor *c, int64_t now_us) {
+    int64_t limit = q->operation.limit_ms, used = (now_us - q->started_us) / 1000;
+    c->limit_ms = limit <= 0 ? 0 : used < limit ? limit - used : 1;
+}
+
 /* The id of the cursor if it stays open, otherwise 0. */
 static err keep_cursor(mongo_request *q, mongo_batch *b, int64_t *id_out) {
     mongo_cursor *c = b->cursor;
@@ -138,6 +144,7 @@ static err keep_cursor(mongo_request *q, mongo_batch *b, int64_t *id_out) {
     if (b->single || (c->ended && c->held_at >= c->held.n)) {
         return OK; /* `clean` frees it */
     }
+    note_limit(q, c, now_us);
     if (c->id) {
         *id_out = c->id;
         b->cursor = NULL;

@@ -28,6 +28,7 @@ struct mongo_cursor {
     struct mongo_aggregation *aggregation; /* aggregate.h; NULL: a find */
     struct mongo_stream *stream;           /* change_stream.h; NULL: it is none */
     bool no_timeout;
+    int64_t limit_ms; /* what is left of maxTimeMS; 0: there is no limit */
 
     struct mongo_cursor_link *link; /* private to cursors.c */
 };

@@ -172,23 +172,13 @@ err mongo_get_last_error(mongo_request *q) {
     return OK;
 }
 
-/* Times of single collections are not kept: `tesela top` and the metrics have request units. */
-err mongo_top(mongo_request *q) {
-    mql_builder *b = mongo_answer(q);
-    mongo_open_document(b, "totals");
-    mongo_add_text(b, "note", SLICE_LIT("all times in microseconds"));
-    mql_close(b);
-    mongo_end(q);
-    return OK;
-}
-
-/* Commands end when their client leaves; nothing else can be killed. */
 err mongo_kill_op(mongo_request *q) {
     int64_t id = 0;
     if (mql_is_missing(mongo_arg(q, "op"))) {
         return op_fail_as(&q->op, E_BAD_REQUEST, 4, "Did not provide \"op\" field");
     }
     TRY(mongo_arg_count(q, "op", &id));
+    mongo_operations_kill(q->front, id > 0 && id <= INT32_MAX ? (uint32_t)id : 0);
     mongo_add_text(mongo_answer(q), "info", SLICE_LIT("attempting to kill op"));
     mongo_end(q);
     return OK;

@@ -539,6 +539,9 @@ err mongo_get_more(mongo_request *q) {
         return E_FORBIDDEN;
     }
     more_ask *a = q->state = arena_new(q->frame->arena, more_ask);
+    if (c->limit_ms && !c->stream) {
+        mongo_operation_limit(q, c->limit_ms);
+    }
     *a = (more_ask){.cursor = c, .batch_size = batch_size > 0 ? batch_size : -1};
     mongo_work(q, c->find.filter.n + c->find.projection.n > MONGO_LARGE_BYTES, prepare_more, run_more);
     return OK;

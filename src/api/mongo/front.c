@@ -107,6 +107,10 @@ static err start(mongo_request *q) {
     TRY(read_database(q));
     TRY(check_access(q));
     TRY(read_collection(q, &first));
+    if (!(q->command->flags & MONGO_OPEN)) {
+        mongo_operation_begin(q);
+    }
+    TRY(mongo_operation_read_limit(q));
     TRY(mongo_session_read(q));
     TRY(q->session.in_transaction && !ends_transaction(q) ? mongo_transaction_enter(q) : OK);
     return q->command->handle(q);
@@ -226,6 +230,7 @@ mongo_front *mongo_open(const mongo_options *options) {
         .surface = options->surface,
         .cursors = mongo_cursors_new(),
         .sessions = mongo_sessions_new(),
+        .operations = mongo_operations_new(),
         .started_ms = clock_wall_ms(&clock_system),
     };
     front->frames.context = front;
@@ -255,5 +260,6 @@ void mongo_stop(mongo_front *front) {
 void mongo_close(mongo_front *front) {
     mongo_cursors_free(front->cursors);
     mongo_sessions_free(front->sessions);
+    mongo_operations_free(front->operations);
     free(front);
 }

@@ -1,11 +1,11 @@
-/* listCollections, listDatabases, collStats, dbStats. */
+/* listCollections, listDatabases, collStats, dbStats, currentOp, top. */
 #include "api/mongo/batch.h"
 #include "api/mongo/memo.h"
 #include "api/mongo/views.h"
 #include "api/mongo/work.h"
 #include "item/range_info.h"
 
-enum { LIST_BYTES_MAX = 64 << 20 };
+enum { LIST_BYTES_MAX = 64 << 20, OPERATIONS_TIMES_BYTES = 16 << 20 };
 
 /* A list is made and filtered as one piece of work; nothing is evaluated while the account's tables are visited. */
 typedef struct listing {
@@ -242,12 +242,8 @@ static err read_scale(mongo_request *q, int64_t *scale) {
     return *scale > 0 ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "scale has to be > 0");
 }
 
-err mongo_coll_stats(mongo_request *q) {
-    int64_t scale;
-    TRY(read_scale(q, &scale));
-    TRY(mongo_find_collection(q));
+static void add_coll_stats(mongo_request *q, mql_builder *b, int64_t scale) {
     range_usage usage = q->container ? range_usage_of_all(q->container) : (range_usage){0};
-    mql_builder *b = mongo_answer(q);
     mongo_add_text(b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
     mongo_add_long(b, "size", (int64_t)usage.bytes / scale);
     mongo_add_long(b, "count", (int64_t)usage.items);
@@ -258,7 +254,28 @@ err mongo_coll_stats(mongo_request *q) {
     mongo_add_long(b, "totalIndexSize", (int64_t)usage.index_bytes / scale);
     mongo_add_long(b, "totalSize", (int64_t)(usage.bytes + usage.index_bytes) / scale);
     mongo_add_int(b, "scaleFactor", (int32_t)scale);
+}
+
+err mongo_coll_stats(mongo_request *q) {
+    int64_t scale;
+    TRY(read_scale(q, &scale));
+    TRY(mongo_find_collection(q));
+    add_coll_stats(q, mongo_answer(q), scale);
     mongo_end(q);
+    return OK;
+}
+
+/* What $collStats gives: {ns, localTime, storageStats, count}. */
+err mongo_coll_stats_document(mongo_request *q, buf *out) {
+    TRY(mongo_need_collection(q));
+    mql_builder b = mql_build(out);
+    mongo_add_text(&b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
+    mongo_add_date(&b, "localTime", q->now_ms);
+    mongo_open_document(&b, "storageStats");
+    add_coll_stats(q, &b, 1);
+    mql_close(&b);
+    mongo_add_long(&b, "count", (int64_t)range_usage_of_all(q->container).items);
+    mql_built(&b);
     return OK;
 }
 
@@ -356,7 +373,7 @@ err mongo_validate_collection(mongo_request *q) {
     return OK;
 }
 
-/* ---- currentOp: the index builds in progress ---- */
+/* ---- currentOp: commands and index builds in progress ---- */
 
 static bool add_build(void *context, const container *c) {
     listing *l = context;
@@ -381,7 +398,7 @@ static bool add_build(void *context, const container *c) {
     return buf_ok(&l->out);
 }
 
-/* Members of the command besides its own are conditions: {currentOp: 1, "command.createIndexes": "c"}. */
+/* Members of the command besides those of any command are conditions: {currentOp: 1, "command.createIndexes": "c"}. */
 static slice conditions_of(mongo_request *q) {
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);
@@ -389,29 +406,47 @@ static slice conditions_of(mongo_request *q) {
     doc_element e;
     doc_walk_init(&w, q->message.body);
     for (doc_walk_next(&w, &e); doc_walk_next(&w, &e);) {
-        if (memchr(e.key.p, '.', e.key.n)) {
+        bool known = e.key.n && (e.key.p[0] == '$' || slice_eq(e.key, SLICE_LIT("lsid")) || slice_eq(e.key, SLICE_LIT("comment")));
+        if (!known && !slice_eq(e.key, SLICE_LIT("maxTimeMS"))) {
             mql_add_element(&b, &e);
         }
     }
     return mongo_built_copy(q->frame->arena, &b, &out);
 }
 
-static err list_builds(mongo_request *q) {
-    listing *l = q->state;
+/* Visits the containers of all databases. */
+static void each_container(mongo_request *q, bool (*visit)(void *context, const container *c), void *context) {
     names all = {.q = q};
     database *d;
-    buf_clear(&l->out);
     account_each_database(q->front->core.account, 0, collect_name, &all);
     for (size_t i = 0; i < all.n; i++) {
         if (account_database(q->front->core.account, all.list[i], false, &d) == OK) {
-            account_each_container(q->front->core.account, d, 0, add_build, l);
+            account_each_container(q->front->core.account, d, 0, visit, context);
             database_give(d);
         }
     }
+    q->op.detail_n = 0;
+}
+
+static void list_current(listing *l) {
+    mongo_operations_list(l->q->front, clock_monotonic_us(net_loop_clock(l->q->frame->client.loop)), &l->out);
+    each_container(l->q, add_build, l);
+}
+
+void mongo_current_documents(mongo_request *q, buf *out) {
+    listing l = {.q = q, .out = *out};
+    list_current(&l);
+    *out = l.out;
+}
+
+static err list_operations(mongo_request *q) {
+    listing *l = q->state;
+    buf_clear(&l->out);
+    list_current(l);
     return filter_list(l);
 }
 
-static void answer_builds(mongo_request *q, err code) {
+static void answer_operations(mongo_request *q, err code) {
     if (code != OK) {
         mongo_fail(q, code);
         return;
@@ -425,6 +460,69 @@ err mongo_current_op(mongo_request *q) {
     TRY(begin(q, &l));
     l->filter = conditions_of(q);
     l->filter = l->filter.n > 5 ? l->filter : SLICE_EMPTY;
-    mongo_work(q, l->filter.n > 0, list_builds, answer_builds);
+    mongo_work(q, l->filter.n > 0, list_operations, answer_operations);
+    return OK;
+}
+
+/* ---- top: how often each collection was used since the start, and for how long ---- */
+
+typedef struct topping {
+    mongo_request *q;
+    mql_builder b;
+} topping;
+
+static void add_use(mql_builder *b, const char *name, const mongo_times *t, unsigned uses) {
+    uint64_t us = 0, count = 0;
+    for (int use = 0; use < USES; use++) {
+        us += uses & 1u << use ? t->us[use] : 0;
+        count += uses & 1u << use ? t->count[use] : 0;
+    }
+    mongo_open_document(b, name);
+    mongo_add_long(b, "time", (int64_t)us);
+    mongo_add_long(b, "count", (int64_t)count);
+    mql_close(b);
+}
+
+static bool add_times(void *context, const container *c) {
+    enum { WRITES = 1 << USE_INSERT | 1 << USE_UPDATE | 1 << USE_REMOVE, ALL = (1 << USES) - 1 };
+    static const char *const names[USES] = {"queries", "getmore", "insert", "update", "remove", "commands"};
+    topping *top = context;
+    mongo_times times;
+    mongo_operations_times(top->q->front->operations, c->space->container, &times);
+    mql_open(&top->b, mongo_namespace(top->q->frame->arena, c->database_id, c->id), BSON_TYPE_DOCUMENT);
+    add_use(&top->b, "total", &times, ALL);
+    add_use(&top->b, "readLock", &times, ALL & ~WRITES);
+    add_use(&top->b, "writeLock", &times, WRITES);
+    for (int use = 0; use < USES; use++) {
+        add_use(&top->b, names[use], &times, 1u << use);
+    }
+    mql_close(&top->b);
+    return buf_ok(&((listing *)top->q->state)->out);
+}
+
+static err list_times(mongo_request *q) {
+    listing *l = q->state;
+    buf_clear(&l->out);
+    topping top = {q, mql_build(&l->out)};
+    mongo_add_text(&top.b, "note", SLICE_LIT("all times in microseconds"));
+    each_container(q, add_times, &top);
+    mql_built(&top.b);
+    return buf_ok(&l->out) && buf_ok(frames_out(q->frame)) ? OK : E_MEMORY;
+}
+
+static void answer_times(mongo_request *q, err code) {
+    if (code != OK) {
+        mongo_fail(q, code);
+        return;
+    }
+    mongo_add_document(mongo_answer(q), "totals", buf_view(&((listing *)q->state)->out));
+    mongo_end(q);
+}
+
+err mongo_top(mongo_request *q) {
+    listing *l;
+    TRY(begin(q, &l));
+    l->out.max = OPERATIONS_TIMES_BYTES;
+    mongo_work(q, true, list_times, answer_times);
     return OK;
 }

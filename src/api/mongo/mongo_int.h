@@ -5,6 +5,7 @@
 #include "access/scram.h"
 #include "api/mongo/codes.h"
 #include "api/mongo/mongo.h"
+#include "api/mongo/operations.h"
 #include "api/mongo/sessions.h"
 #include "api/mongo/wire.h"
 #include "call/call.h"
@@ -25,6 +26,7 @@ struct mongo_front {
     mongo_surface surface;
     mongo_cursors *cursors;
     mongo_sessions *sessions;
+    mongo_operations *operations;
     uint8_t process_id[12]; /* an ObjectId: topologyVersion.processId */
     int64_t started_ms;
     atomic_uint_fast64_t connections; /* gives out connection ids */
@@ -120,6 +122,7 @@ struct mongo_request {
     slice database;   /* $db */
     slice collection; /* of a command with MONGO_NAMED */
     int64_t now_ms, started_us;
+    mongo_operation operation;
     mongo_session session;
     call_transaction *transaction;   /* taken from the session; NULL: none */
     session_state transaction_state; /* its state after this command; an error aborts it */
@@ -219,6 +222,7 @@ typedef struct mongo_error {
     char room[CODE_NAME_BYTES];
 } mongo_error;
 void mongo_error_of(const op *o, arena *a, err code, mongo_error *error_out);
+void mongo_error_of_kill(const mongo_request *q, err code, mongo_error *e); /* replaces it, if the command was killed */
 
 void mongo_add_int(mql_builder *b, const char *key, int32_t number);
 void mongo_add_long(mql_builder *b, const char *key, int64_t number);
@@ -308,3 +312,7 @@ err mongo_drop_indexes(mongo_request *q);
 err mongo_explain(mongo_request *q);
 err mongo_data_size(mongo_request *q);
 err mongo_current_op(mongo_request *q);
+
+/* ---- documents of stages about the server and the collection, one after the other ---- */
+void mongo_current_documents(mongo_request *q, buf *out);
+MUST_CHECK err mongo_coll_stats_document(mongo_request *q, buf *out);

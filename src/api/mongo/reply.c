@@ -144,6 +144,7 @@ static void finish(mongo_request *q, int32_t status) {
     int64_t us = clock_monotonic_us(net_loop_clock(q->frame->client.loop)) - q->started_us;
     remember(q, us);
     log_request(q, us, status);
+    mongo_operation_end(q, us);
     mongo_transaction_leave(q, status != 0);
     if (q->clean) {
         q->clean(q);
@@ -223,6 +224,15 @@ void mongo_error_of(const op *o, arena *a, err code, mongo_error *e) {
     e->name = mongo_code_name(e->code, e->room);
 }
 
+void mongo_error_of_kill(const mongo_request *q, err code, mongo_error *e) {
+    int by = atomic_load(&q->operation.killed_by);
+    if (by && code == E_CANCELLED) {
+        e->code = by;
+        e->message = by == CODE_INTERRUPTED ? SLICE_LIT("operation was interrupted") : SLICE_LIT("operation exceeded time limit");
+        e->name = mongo_code_name(by, e->room);
+    }
+}
+
 /* Error labels: they tell drivers that the same write, or the whole transaction, may succeed if it is repeated. */
 static void add_labels(const mongo_request *q, mql_builder *b, int32_t code) {
     bool elsewhere = code == CODE_SHUTDOWN_IN_PROGRESS || code == CODE_NOT_WRITABLE_PRIMARY;
@@ -240,6 +250,7 @@ static void add_labels(const mongo_request *q, mql_builder *b, int32_t code) {
 void mongo_fail(mongo_request *q, err code) {
     mongo_error e;
     mongo_error_of(&q->op, q->frame->arena, code, &e);
+    mongo_error_of_kill(q, code, &e);
     if (q->replying) {
         frames_abandon(q->frame);
     }

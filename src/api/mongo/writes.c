@@ -61,6 +61,7 @@ void mongo_write_errors_add(mongo_request *q, mongo_write_errors *e, size_t inde
     bool detailed = e->out.n < ERRORS_DETAILED_BYTES && document.n < ERRORS_DETAILED_BYTES;
     bool duplicate = detailed && (code == E_CONFLICT || code == E_UNIQUE_KEY) && q->container && violated_index(q->container, code, &x);
     mongo_error_of(o, a, code, &error);
+    mongo_error_of_kill(q, code, &error);
     if (error.code == CODE_DUPLICATE_KEY) {
         error.message =
             arena_printf(a, "E11000 duplicate key error collection: %.*s.%.*s index: %.*s", slice_shown(q->database), q->database.p,

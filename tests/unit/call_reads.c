@@ -1,5 +1,8 @@
 /* Point reads and writes on a slow disk, by many connections: those that miss memory are done side by side, and do not delay those that hit
- * it. */
+ * it.
+ *
+ * The times are of the clock. On a busy machine the processors may take longer than the disk, so a check that fails is made again with a
+ * disk that is twice as slow: requests that wait for the disk become slower with it, the others do not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +12,7 @@
 
 #include "call_harness.h"
 
-enum { DISK_MS = 20, CLIENTS = 32, FEW = 8, PHASE_MS = 600, CACHED_REQUESTS = 200 };
+enum { DISK_MS = 20, DISK_MS_MAX = 320, CLIENTS = 32, FEW = 8, DISKS_PER_PHASE = 30, CACHED_REQUESTS = 200 };
 
 static atomic_bool stop;
 
@@ -66,29 +69,37 @@ static unsigned stop_missing(misser *missers, size_t n) {
 static unsigned misses_of(const world *w, void (*request)(misser *, client *), size_t connections) {
     misser missers[CLIENTS];
     start_missing(w, request, missers, connections);
-    usleep(PHASE_MS * 1000);
+    usleep(DISKS_PER_PHASE * w->h.plan.disk_ms * 1000);
     return stop_missing(missers, connections);
 }
 
-static void open_slow(world *w, client *c) {
+static void open_slow(world *w, client *c, unsigned disk_ms) {
     world_open(w, false, false);
     *c = client_open(w);
     fill(c);
     EXPECT(c, "OK", "{\"do\":\"read\"," IN ",\"at\":{\"pk\":\"p1\",\"id\":\"i01\"}}"); /* now it is cached */
-    w->h.plan.disk_ms = DISK_MS;
+    w->h.plan.disk_ms = disk_ms;
 }
 
-static void check_side_by_side(const char *what, void (*request)(misser *, client *), bool disk_cached) {
+static bool are_side_by_side(const char *what, void (*request)(misser *, client *), bool disk_cached, unsigned disk_ms) {
     world w;
     client c;
-    open_slow(&w, &c);
+    open_slow(&w, &c, disk_ms);
     w.h.plan.disk_cached = disk_cached;
     unsigned one = misses_of(&w, request, 1), all = misses_of(&w, request, CLIENTS);
-    print_message("%d ms disk, %d ms: %u %s by one connection, %u by %d\n", DISK_MS, PHASE_MS, one, what, all, CLIENTS);
-    assert_true(one > 0 && all >= 10 * one);
+    print_message("%u ms disk, %u ms: %u %s by one connection, %u by %d\n", disk_ms, DISKS_PER_PHASE * disk_ms, one, what, all, CLIENTS);
     w.h.plan.disk_ms = 0;
     leave(&c);
     world_close(&w);
+    return one > 0 && all >= 10 * one;
+}
+
+static void check_side_by_side(const char *what, void (*request)(misser *, client *), bool disk_cached) {
+    unsigned disk_ms = DISK_MS;
+    while (!are_side_by_side(what, request, disk_cached, disk_ms)) {
+        disk_ms *= 2;
+        assert_true(disk_ms <= DISK_MS_MAX);
+    }
 }
 
 static void misses_are_read_side_by_side(void **state) {
@@ -119,25 +130,34 @@ static int64_t time_cached(client *c, void (*request)(client *)) {
 }
 
 /* If a loop or the committer waited for the disk, nearly every request would take as long as the disk. */
-static void check_cached(const char *what, void (*cached)(client *), void (*missing)(misser *, client *), size_t missing_n,
-                         bool disk_cached) {
+static bool are_undelayed(const char *what, void (*cached)(client *), void (*missing)(misser *, client *), size_t missing_n,
+                          bool disk_cached, unsigned disk_ms) {
     world w;
     client c;
     misser missers[CLIENTS];
-    open_slow(&w, &c);
+    open_slow(&w, &c, disk_ms);
     w.h.plan.disk_cached = disk_cached;
     cached(&c);
     int64_t alone = time_cached(&c, cached);
     start_missing(&w, missing, missers, missing_n);
-    usleep(5 * DISK_MS * 1000);
+    usleep(5 * disk_ms * 1000);
     int64_t beside = time_cached(&c, cached);
     stop_missing(missers, missing_n);
     print_message("%d cached %s: %ld ms alone, %ld ms beside %zu connections that miss\n", CACHED_REQUESTS, what, (long)alone, (long)beside,
                   missing_n);
-    assert_true(beside < CACHED_REQUESTS * DISK_MS / 4);
     w.h.plan.disk_ms = 0;
     leave(&c);
     world_close(&w);
+    return beside < CACHED_REQUESTS * disk_ms / 4;
+}
+
+static void check_cached(const char *what, void (*cached)(client *), void (*missing)(misser *, client *), size_t missing_n,
+                         bool disk_cached) {
+    unsigned disk_ms = DISK_MS;
+    while (!are_undelayed(what, cached, missing, missing_n, disk_cached, disk_ms)) {
+        disk_ms *= 2;
+        assert_true(disk_ms <= DISK_MS_MAX);
+    }
 }
 
 static void cached_reads_do_not_wait_for_the_disk(void **state) {

@@ -48,7 +48,7 @@ typedef struct cql_filter {
 typedef struct cql_restrictions {
     const cql_table *table;
     const cql_relation **partition;  /* one for each partition column, = or IN; NULL: not restricted so */
-    bool whole_partition_key;        /* all of them are: the partitions are known */
+    bool whole_partition_key;        /* all columns have one: the partitions are known */
     bool partition_in;               /* one of them is IN */
     const cql_relation *token[2];    /* token(…): lower and upper bound, or both the same for =; NULL: none */
     const cql_relation **clustering; /* the relation (= or IN, of one column or several) for each clustering column of the prefix */

@@ -110,11 +110,11 @@ typedef struct gremlin_ask {
     size_t label_n;     /* ADJACENT: edges with one of these labels; 0: any */
     const slice *labels;
 
-    /* FIND, ADJACENT: conditions of which all must hold. They are advice: the machine tests them again, so the graph may use those that it
-     * can, to read less. Of neighbours they are conditions of the vertex, not of the edge. */
+    /* FIND, ADJACENT: all these conditions must hold. The graph may use them to read less, but need not: the machine tests them again.
+     * With ADJACENT they are conditions of the vertex at the other end, not of the edge. */
     size_t condition_n;
     const gremlin_condition *conditions;
-    int64_t limit;  /* FIND, ADJACENT: the machine takes no more than so many that fulfil the conditions; -1: unknown */
+    int64_t limit;  /* FIND, ADJACENT: the machine takes at most this many that meet the conditions; -1: unknown */
     size_t wanted;  /* a good number of elements for one answer */
     slice position; /* FIND, ADJACENT: where the previous answer ended; empty: from the beginning */
 

@@ -405,7 +405,7 @@ static status range_local(gremlin_run *m, flow *f, state *s) {
     return DONE;
 }
 
-/* What of `bulk` traversers at position `at` lies in [low, high). */
+/* How many of `bulk` traversers, of which the first is at position `at`, lie in [low, high). */
 static int64_t overlap(int64_t at, int64_t bulk, int64_t low, int64_t high) {
     int64_t from = at > low ? at : low, end = bulk_plus(at, bulk) < high ? bulk_plus(at, bulk) : high;
     return end > from ? end - from : 0;

@@ -85,7 +85,7 @@ typedef struct cass_types {
 } cass_types;
 void cass_types_init(cass_types *t, arena *a, slice keyspace, slice types);
 
-/* Whether the types can be made, and those of all columns together. E_BAD_REQUEST. */
+/* E_BAD_REQUEST if a type is unknown or has too many parts: any user type of the keyspace, or the column types of a definition together. */
 MUST_CHECK err cass_types_check_all(op *o, cass_types *t);
 MUST_CHECK err cass_types_check(op *o, cass_types *t, const cass_definition *d);
 

@@ -76,7 +76,7 @@ static err plan_value(planner *p, const cass_change_plan *c, cass_assign *a) {
     return c->value ? value_of(p, c->value, &c->value_receiver, &a->value) : OK;
 }
 
-/* A column is set once, or its elements are. */
+/* Refuses a statement that sets a column twice, or sets it and changes its elements. */
 static err check_columns(planner *p) {
     enum { CHANGED = 1, SET = 2 };
     char *seen = arena_array(p->o->arena, char, p->t->table.n);

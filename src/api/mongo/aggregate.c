@@ -43,7 +43,7 @@ struct mongo_aggregation {
     mql_lookup lookup; /* the one in progress */
     buf lookup_position;
     mongo_find lookup_find;
-    container *lookup_container; /* a reference during a page; NULL: none */
+    container *lookup_container; /* referenced while a page is read; NULL: none */
     err failed;
 
     mql_target target; /* $out, $merge */

@@ -256,7 +256,10 @@ static void add_operation(mql_builder *b, const mongo_request *q, int64_t now_us
     mongo_add_long(b, "connectionId", (int64_t)q->conn->id);
     mongo_add_bool(b, "active", true);
     mongo_add_int(b, "opid", (int32_t)q->operation.id);
-    mongo_add_text(b, "op", slice_str(use_of(q->command) == USE_QUERIES ? "query" : use_of(q->command) == USE_GETMORE ? "getmore" : "command"));
+    mongo_add_text(b, "op",
+                   slice_str(use_of(q->command) == USE_QUERIES   ? "query"
+                             : use_of(q->command) == USE_GETMORE ? "getmore"
+                                                                 : "command"));
     buf ns = buf_init(BUF_NO_LIMIT);
     buf_addf(&ns, "%.*s.%.*s", (int)q->database.n, q->database.p, (int)collection.n, collection.p);
     mongo_add_text(b, "ns", buf_view(&ns));

@@ -106,8 +106,11 @@ err item__load(const item_work *w, const item_key *key, stored_item *stored_out)
     store_value value;
     bool of_group;
     item_place place;
-    slice primary = primary_key(w, key, &k);
     *stored_out = (stored_item){0};
+    if (w->size.items == 0) { /* its whole partition is empty, as before most creates */
+        return OK;
+    }
+    slice primary = primary_key(w, key, &k);
     if (w->container->clustered) {
         err found = load_row(w, primary, stored_out);
         return found == E_NOT_FOUND ? OK : found;

@@ -33,6 +33,7 @@ typedef struct item_work {
     size_t result_bytes; /* result bytes of the request's operations so far */
 } item_work;
 
+/* w->size must be that of the key's partition (item__enter): in an empty one nothing is looked up. */
 MUST_CHECK err item__load(const item_work *w, const item_key *key, stored_item *stored_out);
 MUST_CHECK err item__load_place(const item_work *w, item_place place, stored_item *stored_out);
 

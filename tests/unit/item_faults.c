@@ -368,6 +368,20 @@ static void changes_are_whole_whatever_fails(void **state) {
 
 #define PLAIN "{\"id\":\"plain\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},\"defaultTtl\":100}"
 
+/* A create in an empty logical partition looks up the size of the partition, and nothing else. */
+static void creates_in_empty_partitions_look_up_one_key(void **state) {
+    (void)state;
+    harness_open(&h);
+    c = harness_container(&h, "{\"id\":\"c\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}", 2000);
+    h.plan.get_in = 2;
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\"}"), OK);
+    h.plan.get_in = 2;
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"2\",\"pk\":\"a\"}"), E_STORE_IO);
+    assert_int_equal(harness_write(&h, c, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\"}"), E_CONFLICT);
+    harness_check(&h, c);
+    tear_down();
+}
+
 /* Deletes continue, down to the part of the reserve that is kept for containers and databases. */
 static void a_full_disk_lets_deletes_through(void **state) {
     (void)state;
@@ -440,6 +454,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_are_whole_whatever_fails),
         cmocka_unit_test(a_write_that_failed_after_the_fact_is_whole),
+        cmocka_unit_test(creates_in_empty_partitions_look_up_one_key),
         cmocka_unit_test(a_full_disk_lets_deletes_through),
         cmocka_unit_test(a_full_disk_refuses_and_forgets),
         cmocka_unit_test(reads_say_that_they_failed),

@@ -30,12 +30,12 @@ static bool has_partitions(const item_work *w) {
 
 static void put_in(const item_work *w, layout_key *k, const layout_change *change) {
     layout_add_change(k, k->n, change);
-    store_put(&w->group->batch, STORE_TERMS, layout_view(k), SLICE_EMPTY);
+    store_put_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
 }
 
 static void delete_from(const item_work *w, layout_key *k, const layout_change *change) {
     layout_add_change(k, k->n, change);
-    store_delete(&w->group->batch, STORE_TERMS, layout_view(k));
+    store_delete_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
 }
 
 static void begin_local(const item_work *w, const item_key *key, layout_key *k) {

@@ -259,7 +259,7 @@ static void put_all(const item_work *w, layout_key *k, const index_list *l, uint
     size_t begins = k->n;
     for (size_t i = 0; i < l->n; i++) {
         layout_add_term(k, begins, index_list_term(l, i), number);
-        store_put(&w->group->batch, STORE_TERMS, layout_view(k), SLICE_EMPTY);
+        store_put_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
     }
     k->n = begins;
 }
@@ -268,7 +268,7 @@ static void delete_all(const item_work *w, layout_key *k, const index_list *l, u
     size_t begins = k->n;
     for (size_t i = 0; i < l->n; i++) {
         layout_add_term(k, begins, index_list_term(l, i), number);
-        store_delete(&w->group->batch, STORE_TERMS, layout_view(k));
+        store_delete_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
     }
     k->n = begins;
 }
@@ -280,10 +280,10 @@ static void put_changes(const item_work *w, layout_key *k, const index_list *bef
         int order = i == before->n ? 1 : j == now->n ? -1 : slice_cmp(index_list_term(before, i), index_list_term(now, j));
         if (order < 0) {
             layout_add_term(k, begins, index_list_term(before, i), number);
-            store_delete(&w->group->batch, STORE_TERMS, layout_view(k));
+            store_delete_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
         } else if (order > 0) {
             layout_add_term(k, begins, index_list_term(now, j), number);
-            store_put(&w->group->batch, STORE_TERMS, layout_view(k), SLICE_EMPTY);
+            store_put_unsought(&w->group->batch, STORE_TERMS, layout_view(k));
         }
         i += order <= 0;
         j += order >= 0;

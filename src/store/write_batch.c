@@ -8,6 +8,8 @@
 
 enum { BUCKETS_MIN = 256 };
 
+static const uint32_t unsought = UINT32_MAX; /* `older` of a change that is in no chain */
+
 void store_batch_init(store_batch *b) {
     *b = (store_batch){.buckets_n = BUCKETS_MIN, .buckets = mem_zero(BUCKETS_MIN * sizeof(uint32_t))};
 }
@@ -47,7 +49,9 @@ static void grow_buckets(store_batch *b) {
     b->buckets = mem_resize(b->buckets, b->buckets_n * sizeof *b->buckets);
     memset(b->buckets, 0, b->buckets_n * sizeof *b->buckets);
     for (size_t i = 0; i < b->n; i++) {
-        link_change(b, i);
+        if (b->changes[i].older != unsought) {
+            link_change(b, i);
+        }
     }
 }
 
@@ -56,19 +60,33 @@ static void hold(store_batch *b, size_t bytes) {
     b->bytes_held += bytes;
 }
 
-static store_change *add(store_batch *b, store_change_kind kind, store_family family, slice key) {
+static store_change *add_unsought(store_batch *b, store_change_kind kind, store_family family, slice key) {
     if (b->n == b->cap) {
         b->cap = b->cap ? b->cap * 2 : 64;
         b->changes = mem_resize(b->changes, b->cap * sizeof *b->changes);
     }
+    store_change *change = &b->changes[b->n++];
+    *change = (store_change){.kind = kind, .family = family, .key = arena_copy(&b->arena, key), .older = unsought};
+    hold(b, key.n);
+    return change;
+}
+
+static store_change *add(store_batch *b, store_change_kind kind, store_family family, slice key) {
     if (b->n >= b->buckets_n) {
         grow_buckets(b);
     }
-    store_change *change = &b->changes[b->n++];
-    *change = (store_change){.kind = kind, .family = family, .key = arena_copy(&b->arena, key), .hash = hash_of(family, key)};
+    store_change *change = add_unsought(b, kind, family, key);
+    change->hash = hash_of(family, key);
     link_change(b, b->n - 1);
-    hold(b, key.n);
     return change;
+}
+
+void store_put_unsought(store_batch *b, store_family family, slice key) {
+    add_unsought(b, STORE_PUT, family, key);
+}
+
+void store_delete_unsought(store_batch *b, store_family family, slice key) {
+    add_unsought(b, STORE_DELETE, family, key);
 }
 
 void store_put(store_batch *b, store_family family, slice key, slice value) {
@@ -108,7 +126,9 @@ void store_batch_cut(store_batch *b, store_mark mark) {
     assert(mark <= b->n);
     while (b->n > mark) {
         const store_change *change = &b->changes[--b->n];
-        b->buckets[change->hash & (b->buckets_n - 1)] = change->older;
+        if (change->older != unsought) {
+            b->buckets[change->hash & (b->buckets_n - 1)] = change->older;
+        }
         b->bytes -= change->key.n + change->value.n;
     }
 }

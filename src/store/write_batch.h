@@ -31,7 +31,7 @@ typedef struct store_change {
     store_family family;
     slice key;      /* for a range: its first key */
     slice value;    /* for a range: the first key after it */
-    uint32_t older; /* index + 1 of the next older change in the same hash chain; 0: none */
+    uint32_t older; /* index + 1 of the next older change in the same hash chain; 0: none; UINT32_MAX: it is in no chain */
     uint32_t hash;
 } store_change;
 
@@ -55,6 +55,10 @@ void store_batch_clear(store_batch *b); /* keeps its memory for the next group *
 void store_put(store_batch *b, store_family family, slice key, slice value);
 void store_delete(store_batch *b, store_family family, slice key);
 void store_delete_range(store_batch *b, store_family family, slice from, slice to);
+
+/* The same, cheaper, for keys without a value that store_batch_find is never asked for: most index entries. */
+void store_put_unsought(store_batch *b, store_family family, slice key);
+void store_delete_unsought(store_batch *b, store_family family, slice key);
 
 /* Like store_put, but returns the value's `n` bytes for the caller to fill in, which saves a copy. */
 char *store_put_space(store_batch *b, store_family family, slice key, size_t n);

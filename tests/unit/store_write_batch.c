@@ -114,6 +114,32 @@ static void lookups_marks_and_clearing_agree_with_a_model(void **state) {
     store_batch_free(&b);
 }
 
+/* Changes that nobody looks for stay out of lookups, whatever is cut, and however many there are. */
+static void unsought_changes_are_listed_but_not_found(void **state) {
+    (void)state;
+    enum { MANY = 2000 };
+    char bytes[64];
+    store_batch b;
+    store_batch_init(&b);
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < MANY; i++) {
+            store_put(&b, STORE_TERMS, key_text(bytes, 2 * i), SLICE_LIT("sought"));
+            slice other = key_text(bytes, 2 * i + 1);
+            i % 2 ? store_put_unsought(&b, STORE_TERMS, other) : store_delete_unsought(&b, STORE_TERMS, other);
+        }
+        store_batch_cut(&b, MANY);
+        assert_int_equal(b.n, MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+            assert_int_equal(store_batch_find(&b, STORE_TERMS, key_text(bytes, i)) != NULL, i % 2 == 0);
+            assert_true(slice_eq(b.changes[i].key, key_text(bytes, i)));
+            assert_int_equal(b.changes[i].kind, i % 4 == 1 ? STORE_DELETE : STORE_PUT);
+        }
+        store_batch_clear(&b);
+        assert_null(store_batch_find(&b, STORE_TERMS, key_text(bytes, 0)));
+    }
+    store_batch_free(&b);
+}
+
 static void keys_and_values_are_copied(void **state) {
     (void)state;
     store_batch b;
@@ -142,6 +168,7 @@ static void empty_keys_and_values(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_marks_and_clearing_agree_with_a_model),
+        cmocka_unit_test(unsought_changes_are_listed_but_not_found),
         cmocka_unit_test(keys_and_values_are_copied),
         cmocka_unit_test(empty_keys_and_values),
     };

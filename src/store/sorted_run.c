@@ -406,66 +406,155 @@ err store_run_read(slice logged, uint64_t number, store_run **run_out) {
 
 /* ---- merging ---- */
 
-static void merge_ranges(store_run *run, const store_run *older, const store_run *newer) {
-    size_t n = (size_t)older->ranges_n + newer->ranges_n;
-    if (n == 0) {
+/* `most`: how many ranges all runs have. */
+static void merge_ranges(store_run *into, store_run *const *runs, size_t n, size_t most) {
+    store_range *all = mem_alloc((most + 1) * sizeof *all);
+    size_t ranges = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < runs[i]->ranges_n; j++) {
+            all[ranges++] = runs[i]->ranges[j];
+        }
+    }
+    if (ranges) {
+        qsort(all, ranges, sizeof *all, by_from);
+        ranges = join_ranges(all, ranges);
+    }
+    for (size_t i = 0; i < ranges; i++) {
+        add_range(into, all[i]);
+    }
+    free(all);
+}
+
+/* A run that is being merged, at one of its changes. */
+typedef struct merge_source {
+    store_run *const *runs; /* all of them, oldest first; this one is runs[age] */
+    size_t age, runs_n;
+    const store_run *run;
+    size_t at;
+    slice key;
+    bool hides; /* a newer run has ranges */
+} merge_source;
+
+/* False: there are no more changes. */
+static bool step(merge_source *s) {
+    s->at++;
+    if (s->at >= s->run->n) {
+        return false;
+    }
+    s->key = store_run_key(s->run, s->at);
+    return true;
+}
+
+static bool is_hidden(const merge_source *s, size_t i) {
+    for (size_t newer = s->age + 1; newer < s->runs_n; newer++) {
+        if (s->runs[newer]->ranges_n && store_run_covers(s->runs[newer], store_run_key(s->run, i))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copies changes [from, to) of a run. Their bytes are adjacent. */
+static void copy_changes(store_run *into, const store_run *run, size_t from, size_t to) {
+    uint32_t begins = run->at[from], ends = to < run->n ? run->at[to] : (uint32_t)run->bytes;
+    uint32_t moved = (uint32_t)into->bytes - begins;
+    for (size_t i = from; i < to; i++) {
+        into->at[into->n++] = run->at[i] + moved;
+    }
+    memcpy(into->p + into->bytes, run->p + begins, ends - begins);
+    into->bytes += ends - begins;
+}
+
+static void copy_visible(store_run *into, const merge_source *s, size_t from, size_t to) {
+    if (!s->hides) {
+        copy_changes(into, s->run, from, to);
         return;
     }
-    store_range *both = mem_alloc(n * sizeof *both);
-    memcpy(both, older->ranges ? older->ranges : both, older->ranges_n * sizeof *both);
-    memcpy(both + older->ranges_n, newer->ranges ? newer->ranges : both, newer->ranges_n * sizeof *both);
-    qsort(both, n, sizeof *both, by_from);
-    n = join_ranges(both, n);
-    for (size_t i = 0; i < n; i++) {
-        add_range(run, both[i]);
-    }
-    free(both);
-}
-
-static void copy_change(store_run *into, const store_run *from, size_t i) {
-    uint32_t begins = from->at[i];
-    size_t n = (i + 1 < from->n ? from->at[i + 1] : from->bytes) - begins;
-    into->at[into->n++] = (uint32_t)into->bytes;
-    memcpy(into->p + into->bytes, from->p + begins, n);
-    into->bytes += n;
-}
-
-static void copy_older(store_run *into, const store_run *older, size_t i, const store_run *newer) {
-    if (!newer->ranges_n || !store_run_covers(newer, store_run_key(older, i))) {
-        copy_change(into, older, i);
+    for (size_t i = from; i < to; i++) {
+        if (!is_hidden(s, i)) {
+            copy_changes(into, s->run, i, i + 1);
+        }
     }
 }
 
-static void merge_changes(store_run *run, const store_run *older, const store_run *newer) {
-    size_t i = 0, j = 0;
-    slice a = older->n ? store_run_key(older, 0) : SLICE_EMPTY, b = newer->n ? store_run_key(newer, 0) : SLICE_EMPTY;
-    while (i < older->n && j < newer->n) {
-        int c = slice_cmp(a, b);
+static size_t remove_source(merge_source **sources, size_t i, size_t n) {
+    memmove(sources + i, sources + i + 1, (n - i - 1) * sizeof *sources);
+    return n - 1;
+}
+
+/* Moves a source to its place among those after it, which are sorted and at different keys. Of two at the same key, the older one steps on.
+ * Returns how many sources are left. */
+static size_t settle(merge_source **sources, size_t i, size_t n) {
+    while (i + 1 < n) {
+        int c = slice_cmp(sources[i]->key, sources[i + 1]->key);
         if (c < 0) {
-            copy_older(run, older, i, newer);
-        } else {
-            copy_change(run, newer, j);
+            break;
         }
-        if (c <= 0 && ++i < older->n) {
-            a = store_run_key(older, i);
+        if (c > 0) {
+            merge_source *swap = sources[i];
+            sources[i] = sources[i + 1];
+            sources[++i] = swap;
+            continue;
         }
-        if (c >= 0 && ++j < newer->n) {
-            b = store_run_key(newer, j);
+        i += sources[i]->age > sources[i + 1]->age;
+        if (!step(sources[i])) {
+            return remove_source(sources, i, n);
         }
     }
-    for (; i < older->n; i++) {
-        copy_older(run, older, i, newer);
+    return n;
+}
+
+/* Copies from the first source as long as it is before the second. Returns how many sources are left. */
+static size_t copy_first(store_run *into, merge_source **sources, size_t n) {
+    merge_source *first = sources[0];
+    slice bound = sources[1]->key;
+    size_t from = first->at;
+    bool more = step(first);
+    while (more && slice_cmp(first->key, bound) < 0) {
+        more = step(first);
     }
-    for (; j < newer->n; j++) {
-        copy_change(run, newer, j);
+    copy_visible(into, first, from, first->at);
+    return more ? settle(sources, 0, n) : remove_source(sources, 0, n);
+}
+
+static void merge_changes(store_run *into, merge_source **sources, size_t n) {
+    while (n > 1) {
+        n = copy_first(into, sources, n);
+    }
+    if (n) {
+        copy_visible(into, sources[0], sources[0]->at, sources[0]->run->n);
     }
 }
 
-store_run *store_run_merge(const store_run *older, const store_run *newer) {
-    size_t bytes = older->bytes + newer->bytes, changes = (size_t)older->n + newer->n;
-    store_run *run = begin(bytes, changes, (size_t)older->ranges_n + newer->ranges_n, older->first, newer->last);
-    merge_ranges(run, older, newer);
-    merge_changes(run, older, newer);
+/* Begins with the newest run. Returns how many have changes, sorted by their first. */
+static size_t begin_sources(store_run *const *runs, size_t runs_n, merge_source *space, merge_source **sources) {
+    size_t n = 0;
+    bool hides = false;
+    for (size_t age = runs_n; age-- > 0;) {
+        if (runs[age]->n) {
+            space[age] = (merge_source){runs, age, runs_n, runs[age], 0, store_run_key(runs[age], 0), hides};
+            memmove(sources + 1, sources, n * sizeof *sources);
+            sources[0] = &space[age];
+            n = settle(sources, 0, n + 1);
+        }
+        hides = hides || runs[age]->ranges_n;
+    }
+    return n;
+}
+
+store_run *store_run_merge(store_run *const *runs, size_t n) {
+    size_t bytes = 0, changes = 0, ranges = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += runs[i]->bytes;
+        changes += runs[i]->n;
+        ranges += runs[i]->ranges_n;
+    }
+    store_run *run = begin(bytes, changes, ranges, runs[0]->first, runs[n - 1]->last);
+    merge_source *space = mem_alloc(n * sizeof *space), **sources = mem_alloc(n * sizeof *sources);
+    merge_ranges(run, runs, n, ranges);
+    merge_changes(run, sources, begin_sources(runs, n, space, sources));
+    free(space);
+    free(sources);
     return finish(run, bytes, changes);
 }
 

@@ -1,8 +1,8 @@
 /* sorted_run.h — a sorted run: the changes that one batch, or several consecutive ones, made to STORE_TERMS. Immutable and
  * reference-counted.
  *
- * A run means: first these ranges were deleted, then these keys were put or deleted, with one change per key. So two runs can be merged
- * into one, in which the newer one wins. A run over older runs, or over RocksDB, hides what it replaces.
+ * A run means: first these ranges were deleted, then these keys were put or deleted, with one change per key. So neighbouring runs can be
+ * merged into one, in which the newest wins. A run over older runs, or over RocksDB, hides what it replaces.
  *
  * The log stores its bytes, or, if they are many, compressed. Numbers are little-endian; a length has seven bits per byte, lowest first;
  * the eighth bit is set if more follow.
@@ -50,7 +50,7 @@ slice store_run_logged(const store_run *run, buf *scratch);
 /* Makes a run from logged bytes, which may be damaged: E_STORE_CORRUPT. */
 MUST_CHECK err store_run_read(slice logged, uint64_t number, store_run **run_out);
 
-store_run *store_run_merge(const store_run *older, const store_run *newer);
+store_run *store_run_merge(store_run *const *runs, size_t n); /* oldest first, at least one; the caller holds them */
 store_run *store_run_hold(store_run *run);
 void store_run_give(store_run *run);
 

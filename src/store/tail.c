@@ -86,48 +86,13 @@ static store_version *publish(store_tail *tail, uint64_t number, size_t from, si
     return old;
 }
 
-/* Lock held, but released during the merge. `busy` keeps others from merging these runs meanwhile. */
-static void merge_pair(store_tail *tail, size_t i) {
-    store_run *older = store_run_hold(tail->now->runs[i]), *newer = store_run_hold(tail->now->runs[i + 1]);
-    older->busy = newer->busy = true;
-    pthread_mutex_unlock(&tail->lock);
-    store_run *merged = store_run_merge(older, newer);
-    pthread_mutex_lock(&tail->lock);
-    for (i = 0; tail->now->runs[i] != older; i++) { /* the merger may have removed or merged older runs */
+static store_version *hold_runs(store_tail *tail, size_t from, size_t to) {
+    store_version *held = version_make(0, to - from);
+    for (size_t i = from; i < to; i++) {
+        version_add(held, tail->now->runs[i]);
+        held->number = tail->now->runs[i]->last;
     }
-    store_version *old = publish(tail, tail->now->number, i, i + 2, merged);
-    pthread_mutex_unlock(&tail->lock);
-    store_version_give(old);
-    store_run_give(older);
-    store_run_give(newer);
-    store_run_give(merged);
-    pthread_mutex_lock(&tail->lock);
-}
-
-static bool alike(const store_version *v, size_t i) {
-    return !v->runs[i]->busy && !v->runs[i + 1]->busy && v->runs[i]->bytes <= 2 * v->runs[i + 1]->bytes;
-}
-
-static bool is_small(const store_tail *tail, size_t i) {
-    return tail->now->runs[i]->bytes + tail->now->runs[i + 1]->bytes <= tail->options.bytes / SMALL_SHARE;
-}
-
-/* ---- the merger ---- */
-
-/* The newest pair that the merger should merge, or SIZE_MAX. */
-static size_t find_pair(const store_tail *tail) {
-    for (size_t i = tail->now->n; i-- > 1;) {
-        if (alike(tail->now, i - 1) && !is_small(tail, i - 1)) {
-            return i - 1;
-        }
-    }
-    return SIZE_MAX;
-}
-
-/* There is enough to flush, and the writer is not merging the oldest run. */
-static bool is_full(const store_tail *tail) {
-    bool due = tail->hurried || tail->now->bytes >= tail->options.bytes;
-    return tail->options.flush && tail->now->n && due && !tail->now->runs[0]->busy;
+    return held;
 }
 
 static void mark_busy(const store_version *v, bool busy) {
@@ -136,13 +101,82 @@ static void mark_busy(const store_version *v, bool busy) {
     }
 }
 
+/* Runs [from, to) of the newest version. */
+typedef struct stretch {
+    size_t from, to;
+} stretch;
+
+/* Lock held, but released during the merge. `busy` keeps others from merging these runs meanwhile. */
+static void merge(store_tail *tail, stretch s) {
+    store_version *job = hold_runs(tail, s.from, s.to);
+    mark_busy(job, true);
+    pthread_mutex_unlock(&tail->lock);
+    store_run *merged = store_run_merge(job->runs, job->n);
+    pthread_mutex_lock(&tail->lock);
+    size_t at = 0;
+    while (tail->now->runs[at] != job->runs[0]) { /* the merger may have removed or merged older runs */
+        at++;
+    }
+    store_version *old = publish(tail, tail->now->number, at, at + job->n, merged);
+    pthread_mutex_unlock(&tail->lock);
+    store_version_give(old);
+    store_version_give(job);
+    store_run_give(merged);
+    pthread_mutex_lock(&tail->lock);
+}
+
+static bool alike(const store_run *older, size_t newer_bytes) {
+    return !older->busy && older->bytes <= 2 * newer_bytes;
+}
+
+/* The runs to merge with run `newest`: older ones, each at most twice as large as all newer ones of them together, and `most` bytes in all.
+ * Merging them at once copies less than pair by pair, and comes to the same. */
+static stretch stretch_to(const store_version *v, size_t newest, size_t most) {
+    stretch s = {newest, newest + 1};
+    size_t bytes = v->runs[newest]->bytes;
+    while (!v->runs[newest]->busy && s.from > 0 && alike(v->runs[s.from - 1], bytes) && bytes + v->runs[s.from - 1]->bytes <= most) {
+        bytes += v->runs[--s.from]->bytes;
+    }
+    return s;
+}
+
+static bool is_several(stretch s) {
+    return s.to - s.from > 1;
+}
+
+static size_t small_bytes(const store_tail *tail) {
+    return tail->options.bytes / SMALL_SHARE;
+}
+
+/* ---- the merger ---- */
+
+/* The newest runs that the merger should merge: those that together are too large for the writer. */
+static stretch find_large(const store_tail *tail) {
+    const store_version *v = tail->now;
+    for (size_t i = v->n; i-- > 1;) {
+        if (v->runs[i]->bytes + v->runs[i - 1]->bytes > small_bytes(tail)) {
+            stretch s = stretch_to(v, i, SIZE_MAX);
+            if (is_several(s)) {
+                return s;
+            }
+        }
+    }
+    return (stretch){0};
+}
+
+/* There is enough to flush, and the writer is not merging the oldest run. */
+static bool is_full(const store_tail *tail) {
+    bool due = tail->hurried || tail->now->bytes >= tail->options.bytes;
+    return tail->options.flush && tail->now->n && due && !tail->now->runs[0]->busy;
+}
+
 /* Takes the oldest runs, up to the first that the writer is merging. */
 static store_version *make_job(store_tail *tail) {
-    store_version *job = version_make(0, tail->now->n);
-    for (size_t i = 0; i < tail->now->n && !tail->now->runs[i]->busy; i++) {
-        version_add(job, tail->now->runs[i]);
-        job->number = tail->now->runs[i]->last;
+    size_t n = 0;
+    while (n < tail->now->n && !tail->now->runs[n]->busy) {
+        n++;
     }
+    store_version *job = hold_runs(tail, 0, n);
     mark_busy(job, true);
     atomic_store(&tail->flushing, job->number);
     return job;
@@ -178,9 +212,14 @@ static bool sleep_ms(store_tail *tail, long ms) {
     return pthread_cond_timedwait(&tail->work, &tail->lock, &until) == 0;
 }
 
-static bool can_merge_last(const store_tail *tail) {
+/* The newest runs, down to the first that is being merged. */
+static stretch find_idle(const store_tail *tail) {
     const store_version *v = tail->now;
-    return v->n >= 2 && !v->runs[v->n - 1]->busy && !v->runs[v->n - 2]->busy && !tail->stopping;
+    stretch s = {v->n, v->n};
+    while (s.from > 0 && !v->runs[s.from - 1]->busy) {
+        s.from--;
+    }
+    return s;
 }
 
 /* Called when there is no work: waits, and merges all runs into one after a while without writes. */
@@ -195,8 +234,9 @@ static void rest(store_tail *tail) {
     tail->merger_state = NAPS;
     bool woken = sleep_ms(tail, IDLE_MS);
     tail->merger_state = WORKS;
-    while (!woken && number == tail->now->number && can_merge_last(tail)) {
-        merge_pair(tail, tail->now->n - 2);
+    stretch idle = find_idle(tail);
+    if (!woken && number == tail->now->number && is_several(idle) && !tail->stopping) {
+        merge(tail, idle);
     }
 }
 
@@ -204,14 +244,14 @@ static void *keep(void *context) {
     store_tail *tail = context;
     pthread_mutex_lock(&tail->lock);
     while (!tail->stopping) {
-        size_t pair = find_pair(tail);
+        stretch large = find_large(tail);
         if (is_full(tail)) {
             flush(tail);
             if (tail->failed != OK && !tail->stopping) {
                 sleep_ms(tail, RETRY_MS);
             }
-        } else if (pair != SIZE_MAX) {
-            merge_pair(tail, pair);
+        } else if (is_several(large)) {
+            merge(tail, large);
         } else {
             rest(tail);
         }
@@ -222,7 +262,7 @@ static void *keep(void *context) {
 
 /* Lock held. */
 static void wake_keeper(store_tail *tail) {
-    bool work = is_full(tail) || find_pair(tail) != SIZE_MAX;
+    bool work = is_full(tail) || is_several(find_large(tail));
     if ((tail->merger_state == NAPS && work) || (tail->merger_state == SLEEPS && (work || tail->now->n >= 2))) {
         pthread_cond_signal(&tail->work);
     }
@@ -270,8 +310,9 @@ uint64_t store_tail_begin(store_tail *tail) {
 
 /* Lock held. Merges that the writer does itself. */
 static void merge_small(store_tail *tail) {
-    for (size_t n = tail->now->n; n >= 2 && alike(tail->now, n - 2) && is_small(tail, n - 2); n = tail->now->n) {
-        merge_pair(tail, n - 2);
+    stretch small = stretch_to(tail->now, tail->now->n - 1, small_bytes(tail));
+    if (is_several(small)) {
+        merge(tail, small);
     }
 }
 

@@ -167,7 +167,8 @@ static void dump_version(const store_version *v, bool backward, buf *out) {
     store_cursor_close(&cursor);
 }
 
-/* Several runs read the same as one merged run, whichever pair is merged first; by scans in both directions and by gets. */
+/* Several runs read the same as one merged run, however many are merged at once, and whichever first; by scans in both directions and by
+ * gets. */
 static void merged_runs_say_the_same(void **state) {
     (void)state;
     enum { RUNS = 6 };
@@ -178,16 +179,18 @@ static void merged_runs_say_the_same(void **state) {
         for (size_t i = 0; i < RUNS; i++) {
             runs[i] = random_run(&r, i + 1);
         }
-        for (size_t n = RUNS; n > 1; n--) {
+        for (size_t n = RUNS, many; n > 1; n -= many - 1) {
             size_t at = (size_t)random_below(&r, n - 1);
+            many = 2 + (size_t)random_below(&r, n - at - 1);
             store_version *before = version_of(runs, n);
-            store_run *merged = store_run_merge(runs[at], runs[at + 1]);
-            assert_true(merged->first == runs[at]->first && merged->last == runs[at + 1]->last);
-            store_run_give(runs[at]);
-            store_run_give(runs[at + 1]);
+            store_run *merged = store_run_merge(runs + at, many);
+            assert_true(merged->first == runs[at]->first && merged->last == runs[at + many - 1]->last);
+            for (size_t i = 0; i < many; i++) {
+                store_run_give(runs[at + i]);
+            }
             runs[at] = merged;
-            memmove(runs + at + 1, runs + at + 2, (n - at - 2) * sizeof *runs);
-            store_version *after = version_of(runs, n - 1);
+            memmove(runs + at + 1, runs + at + many, (n - at - many) * sizeof *runs);
+            store_version *after = version_of(runs, n - many + 1);
             for (int backward = 0; backward < 2; backward++) {
                 buf a = buf_init(BUF_NO_LIMIT), b = buf_init(BUF_NO_LIMIT);
                 dump_version(before, backward, &a);

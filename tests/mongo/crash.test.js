@@ -45,13 +45,13 @@ describe("a server that is killed", () => {
       };
 
       // The driver resumes by itself after one failure; after a longer one this does.
-      const seen = [];
-      const watcher = async () => {
+      const seen = [], seenWide = []; // by a stream of the collection, and by one of the database
+      const watcher = async (source, seen) => {
         const client = make();
         clients.push(client);
         let resumeAfter;
         while (!over) {
-          const stream = client.db("d").collection("events").watch([], { ...(resumeAfter && { resumeAfter }), maxAwaitTimeMS: 200 });
+          const stream = source(client.db("d")).watch([{ $match: { "ns.coll": "events" } }], { ...(resumeAfter && { resumeAfter }), maxAwaitTimeMS: 200 });
           try {
             for (;;) {
               const event = await stream.tryNext();
@@ -66,7 +66,7 @@ describe("a server that is killed", () => {
           }
         }
       };
-      const watching = watcher();
+      const watching = [watcher((db) => db.collection("events"), seen), watcher((db) => db, seenWide)];
       await sleep(800);
       const writing = [writer(0, 1), writer(1, "majority")];
       for (let i = 0; i < kills; i++) {
@@ -78,7 +78,7 @@ describe("a server that is killed", () => {
       await sleep(1000);
       over = true;
       const tallies = await Promise.all(writing);
-      await watching;
+      await Promise.all(watching);
 
       const there = new Set((await events.find().toArray()).map((d) => d._id));
       assert.ok(acknowledged.length > 20, `${acknowledged.length} writes`);
@@ -89,8 +89,10 @@ describe("a server that is killed", () => {
         assert.ok(n >= sure && n <= sure + unsure, `counter ${who} is ${n}, after ${sure} acknowledged increments and ${unsure} uncertain ones`);
       }
       there.delete("first");
-      assert.equal(new Set(seen).size, seen.length, "an event came twice");
-      assert.deepEqual([...new Set(seen)].sort(), [...there].sort());
+      for (const each of [seen, seenWide]) {
+        assert.equal(new Set(each).size, each.length, "an event came twice");
+        assert.deepEqual([...new Set(each)].sort(), [...there].sort());
+      }
     } finally {
       over = true;
       await Promise.all(clients.map((client) => client.close(true).catch(() => {})));

@@ -1,5 +1,6 @@
 #include "api/mongo/change_stream.h"
 
+#include "api/mongo/change_wide.h"
 #include "api/mongo/collections.h"
 #include "api/mongo/memo.h"
 #include "mql/pipeline.h"
@@ -103,13 +104,24 @@ static err check_stages(mongo_request *q, slice stages) {
     return OK;
 }
 
-/* ---- opening ---- */
+/* Whether it is the stream of the deployment, which the database `admin` has. */
+static err read_scope(mongo_request *q, mql_value argument, bool wide, bool *deployment_out) {
+    bool admin = slice_eq(q->database, SLICE_LIT("admin"));
+    *deployment_out = mql_truth(mql_member(argument, SLICE_LIT("allChangesForCluster")));
+    if (*deployment_out && !(wide && admin)) {
+        return op_fail_as(
+            &q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS,
+            "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, without a collection");
+    }
+    if (wide && admin && !*deployment_out) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_NAMESPACE, "$changeStream may not be opened on the internal admin database");
+    }
+    return !wide || q->front->surface != MONGO_SERVICE
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "$changeStream is supported on a collection only.");
+}
 
-typedef struct opening {
-    slice stages, position;
-    mongo_watch watch;
-    uint32_t since_s;
-} opening;
+/* ---- opening ---- */
 
 static bool refuse_all(void *context, const follow_change *change) {
     (void)context;
@@ -123,22 +135,18 @@ static slice shard_path(arena *a, const container *c) {
     return key.n ? arena_copy(a, key) : SLICE_EMPTY;
 }
 
-static mongo_cursor *make_cursor(mongo_request *q, const opening *o, slice position) {
+mongo_cursor *mongo_stream_cursor(mongo_request *q, const mongo_opening *o) {
     mongo_cursor *c = mongo_cursor_new(mongo_namespace(q->frame->arena, q->database, q->collection), q->conn->reach.serial,
                                        net_loop_memory(q->frame->client.loop));
     mongo_stream *s = c->stream = arena_new(&c->arena, mongo_stream);
     *s = (mongo_stream){.watch = o->watch, .since_s = o->since_s, .stages = arena_copy(&c->arena, o->stages)};
     s->watch.database = arena_copy(&c->arena, q->database);
     s->watch.collection = arena_copy(&c->arena, q->collection);
-    s->watch.shard_key = shard_path(&c->arena, q->container);
-    c->container = container_take(q->container);
     c->find.now_ms = q->now_ms;
-    buf_add_slice(&c->position, position);
     return c;
 }
 
-/* Maps errors of followers to MongoDB's. */
-static err stream_error(mongo_request *q, err code) {
+err mongo_stream_error(mongo_request *q, err code) {
     if (code == E_BAD_CONTINUATION) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is not one of this collection.");
     }
@@ -152,13 +160,16 @@ static err stream_error(mongo_request *q, err code) {
 static void was_opened(call *c) {
     mongo_request *q = (mongo_request *)c;
     mongo_batch *b;
-    err code = stream_error(q, c->code);
+    err code = mongo_stream_error(q, c->code);
     if (code != OK) {
         mongo_fail(q, code);
         return;
     }
     slice position = q->call.follow.position;
-    mongo_cursor *cursor = make_cursor(q, q->state, position);
+    mongo_cursor *cursor = mongo_stream_cursor(q, q->state);
+    cursor->stream->watch.shard_key = shard_path(&cursor->arena, q->container);
+    cursor->container = container_take(q->container);
+    buf_add_slice(&cursor->position, position);
     code = mongo_batch_begin(q, cursor, 0, &b);
     b->token = position;
     mongo_batch_answer(q, code);
@@ -166,7 +177,7 @@ static void was_opened(call *c) {
 
 /* Checks the start position; without one, takes the current position. */
 static err open_follower(mongo_request *q) {
-    opening *o = q->state;
+    mongo_opening *o = q->state;
     call_follow *f = &q->call.follow;
     call_follow_init(f, &q->front->core, &q->frame->client, &q->op, q->container, was_opened);
     f->start.mode = FOLLOW_VERSIONS;
@@ -186,16 +197,33 @@ static err log_is_on(mongo_request *q) {
     return open_follower(q);
 }
 
+/* Another stream may do the same at the same time. */
+static err turn_log_on(mongo_request *q) {
+    container_give(q->container);
+    q->container = NULL;
+    TRY(mongo_need_collection(q));
+    if (item_versions_kept(q->container)) {
+        return open_follower(q);
+    }
+    mongo_memo memo = mongo_memo_of(q->container);
+    memo.log_minutes = MONGO_LOG_MINUTES;
+    q->conflict = turn_log_on;
+    mongo_change_collection(q, &memo, log_is_on);
+    return OK;
+}
+
 err mongo_stream_open(mongo_request *q, slice stages) {
-    opening *o = q->state = arena_new(q->frame->arena, opening);
+    mongo_opening *o = q->state = arena_new(q->frame->arena, mongo_opening);
     mql_value argument = argument_of(stages);
+    bool deployment, wide = !mql_is_text(mongo_arg(q, "aggregate"));
     mongo_scope scope;
     const mql_pipeline *pipeline;
     o->stages = stages;
     if (argument.type != BSON_TYPE_DOCUMENT) {
         return wrong(q, "The $changeStream stage takes a document.");
     }
-    TRY(mongo_need_collection(q));
+    TRY(read_scope(q, argument, wide, &deployment));
+    TRY(wide ? OK : mongo_need_collection(q));
     TRY(read_images(q, argument, &o->watch));
     TRY(read_start(q, argument, &o->position, &o->since_s));
     if (stages.n > STAGES_BYTES_MAX) { /* every getMore parses them */
@@ -204,6 +232,9 @@ err mongo_stream_open(mongo_request *q, slice stages) {
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
     TRY(mql_pipeline_parse(&scope.scope, stages, &pipeline));
     TRY(check_stages(q, stages));
+    if (wide) {
+        return mongo_wide_open(q, o, deployment);
+    }
     if (item_versions_kept(q->container)) {
         return open_follower(q);
     }
@@ -213,26 +244,14 @@ err mongo_stream_open(mongo_request *q, slice stages) {
             &q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
             "The first change stream of a collection turns on its log, which changes the collection: open one with a read-write key.");
     }
-    mongo_memo memo = mongo_memo_of(q->container);
-    memo.log_minutes = MONGO_LOG_MINUTES;
-    mongo_change_collection(q, &memo, log_is_on);
-    return OK;
+    return turn_log_on(q);
 }
 
 /* ---- events ---- */
 
-struct mongo_streaming {
-    mql_flow *flow; /* runs the stages after $changeStream; NULL: there are none */
-    mongo_scope scope;
-    budget memory;
-    buf position, event;
-    buf last;  /* the position after the last event that was taken */
-    bool full; /* the batch has no room for the next event */
-    err failed;
-};
 typedef struct mongo_streaming streaming;
 
-static void free_streaming(mongo_request *q) {
+void mongo_streaming_free(mongo_request *q) {
     streaming *s = q->streaming;
     if (s->flow) {
         mql_flow_free(s->flow);
@@ -240,6 +259,7 @@ static void free_streaming(mongo_request *q) {
     budget_end(&s->memory);
     buf_free(&s->position);
     buf_free(&s->event);
+    buf_free(&s->token);
     buf_free(&s->last);
 }
 
@@ -260,33 +280,43 @@ static err run_stages(mongo_request *q, streaming *s, slice event) {
                : op_fail_as(&q->op, E_BAD_REQUEST, CODE_ILLEGAL_OPERATION, "A stage of the pipeline is not permitted in a change stream.");
 }
 
-static bool has_room(const mongo_batch *b, size_t bytes) {
+err mongo_stream_emit(mongo_request *q, slice event) {
+    mongo_batch *b = q->batch;
+    if (q->streaming->flow) {
+        return run_stages(q, q->streaming, event);
+    }
+    mongo_batch_add(q, b, event);
+    return b->failed;
+}
+
+bool mongo_stream_has_room(const mongo_request *q, size_t bytes) {
+    const mongo_batch *b = q->batch;
     return b->rows_n == 0 || (b->rows_n < b->rows_max && b->rows.n + bytes <= MONGO_BATCH_BYTES);
 }
 
 /* On a worker. The changes of one commit may be more than fit: then the cursor continues within the commit. */
-static bool take_change(void *context, const follow_change *change) {
+bool mongo_stream_take(void *context, const follow_change *change) {
     mongo_request *q = context;
-    mongo_batch *b = q->batch;
     streaming *s = q->streaming;
-    const mongo_stream *stream = b->cursor->stream;
+    const mongo_stream *stream = q->batch->cursor->stream;
+    const mongo_watch *watch = stream->wide ? mongo_wide_watch(stream->wide) : &stream->watch;
     if (change->ts < stream->since_s) {
         return true;
     }
     buf_clear(&s->position);
     buf_clear(&s->event);
     follow_position_after(change, &s->position);
-    s->failed = mongo_change_event(&q->op, &stream->watch, change, buf_view(&s->position), &s->event);
+    if (stream->wide) {
+        buf_clear(&s->token);
+        mongo_wide_position(stream->wide, buf_view(&s->position), &s->token);
+    }
+    s->failed = mongo_change_event(&q->op, watch, change, buf_view(stream->wide ? &s->token : &s->position), &s->event);
     s->failed = s->failed != OK ? s->failed : buf_ok(&s->event) ? OK : budget_error(q->op.budget);
-    s->full = s->failed == OK && !has_room(b, s->event.n);
+    s->full = s->failed == OK && !mongo_stream_has_room(q, s->event.n);
     if (s->failed != OK || s->full) {
         return false;
     }
-    if (s->flow) {
-        s->failed = run_stages(q, s, buf_view(&s->event));
-    } else if (!mongo_batch_add(q, b, buf_view(&s->event))) {
-        s->failed = b->failed;
-    }
+    s->failed = mongo_stream_emit(q, buf_view(&s->event));
     buf_clear(&s->last);
     buf_add_slice(&s->last, buf_view(&s->position));
     return s->failed == OK;
@@ -348,7 +378,7 @@ static void followed(call *c) {
     streaming *s = q->streaming;
     err code = c->code != OK ? c->code : s->failed;
     slice position = s->full && s->last.n ? arena_copy(q->frame->arena, buf_view(&s->last)) : q->call.follow.position;
-    free_streaming(q);
+    mongo_streaming_free(q);
     if (code == E_OWNER_NOT_FOUND) {
         end_stream(q, "drop", SLICE_EMPTY);
         return;
@@ -363,7 +393,7 @@ static void followed(call *c) {
         end_stream(q, "rename", to);
         return;
     }
-    mongo_batch_answer(q, c->code != OK ? stream_error(q, code) : code);
+    mongo_batch_answer(q, c->code != OK ? mongo_stream_error(q, code) : code);
 }
 
 static err begin_stages(mongo_request *q, streaming *s, const mongo_stream *stream) {
@@ -385,12 +415,17 @@ void mongo_stream_continue(mongo_request *q) {
     *s = (streaming){.memory = budget_init(net_loop_memory(q->frame->client.loop), STAGE_MEMORY),
                      .position = buf_init(BUF_NO_LIMIT),
                      .last = buf_init(BUF_NO_LIMIT),
+                     .token = buf_init(BUF_NO_LIMIT),
                      .event = buf_init_counted(BUF_NO_LIMIT, q->op.budget)};
     err code = mongo_arg_count(q, "maxTimeMS", &wait_ms);
     code = code != OK ? code : begin_stages(q, s, b->cursor->stream);
     if (code != OK) {
-        free_streaming(q);
+        mongo_streaming_free(q);
         mongo_batch_answer(q, code);
+        return;
+    }
+    if (b->cursor->stream->wide) {
+        mongo_wide_continue(q);
         return;
     }
     call_follow_init(f, &q->front->core, &q->frame->client, &q->op, b->cursor->container, followed);
@@ -399,7 +434,7 @@ void mongo_stream_continue(mongo_request *q) {
     f->items_max = b->rows_max;
     f->bytes_max = MONGO_BATCH_BYTES / 2;
     f->wait_ms = wait_ms < 0 ? 0 : wait_ms > 60000 ? 60000 : (unsigned)wait_ms;
-    f->sink = take_change;
+    f->sink = mongo_stream_take;
     f->context = q;
     call_follow_submit(f);
 }

@@ -1,6 +1,7 @@
 #include "api/mongo/collections.h"
 
 #include "account/rid.h"
+#include "api/mongo/change_wide.h"
 #include "api/mongo/views.h"
 #include "doc/json.h"
 #include "item/range_info.h"
@@ -91,6 +92,9 @@ static err make_collection(mongo_request *q) {
     if (!c->memo.indexes.n) {
         c->memo.indexes = mongo_memo_of(&(container){0}).indexes;
     }
+    if (mql_is_missing(mongo_member(c->memo.options, "viewOn"))) {
+        c->memo.log_minutes = mongo_wide_log_minutes(q->front, q->database);
+    }
     TRY(mongo_settings_of(&q->op, c->collection, &c->memo, &create->settings));
     create->database.text = q->database;
     create->rows = mongo_json(q->frame->arena, mongo_rows_json);
@@ -133,8 +137,12 @@ static err collection_changed(mongo_request *q) {
                           "E11000 duplicate key error collection: %.*s.%.*s: two documents have the same values; the index was not built",
                           slice_shown(q->database), q->database.p, slice_shown(q->container->id), q->container->id.p);
     }
+    if (code == E_PRECONDITION && q->conflict) {
+        q->op.detail_n = 0;
+        return q->conflict(q);
+    }
     if (code == E_PRECONDITION) {
-        return op_fail_as(&q->op, code, 117, "Another change of the collection came between; repeat the command.");
+        return op_fail_as(&q->op, code, CODE_CONFLICTING_OPERATION, "Another change of the collection came between; repeat the command.");
     }
     TRY(code);
     return q->after(q);

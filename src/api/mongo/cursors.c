@@ -1,6 +1,7 @@
 #include "api/mongo/cursors.h"
 
 #include "api/mongo/aggregate.h"
+#include "api/mongo/change_wide.h"
 
 #include <openssl/rand.h>
 #include <pthread.h>
@@ -64,6 +65,9 @@ void mongo_cursor_free(mongo_cursor *c) {
     }
     if (c->aggregation) {
         mongo_aggregation_free(c->aggregation);
+    }
+    if (c->stream) {
+        mongo_wide_free(c->stream->wide);
     }
     buf_free(&c->position);
     buf_free(&c->held);

@@ -129,7 +129,7 @@ struct mongo_request {
     bool write_failed;               /* there are writeErrors */
     struct writing *writing;         /* the next two: transaction.c */
     struct mongo_reading *reading;
-    struct mongo_streaming *streaming; /* change_stream.c */
+    struct mongo_streaming *streaming; /* change_stream_int.h */
     container *container;              /* a reference, released when the request ends; NULL: none */
 
     bool large;     /* the message is: parsing it is left to workers */
@@ -149,7 +149,8 @@ struct mongo_request {
     struct sorting *sorting;         /* find.c */
     const struct mql_match *match;   /* conditions still to be checked for a document that was read by its key; NULL: none */
     mongo_creation *creation;
-    mongo_handler after; /* continues when the database exists, or the collection was changed */
+    mongo_handler conflict; /* continues if another change of the collection came between; NULL: that is an error */
+    mongo_handler after;    /* continues when the database exists, or the collection was changed */
 
     size_t reply_start;
     bool replying;

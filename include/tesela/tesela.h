@@ -10,6 +10,8 @@
 #include <tesela/cursor.h>
 #include <tesela/item.h>
 #include <tesela/query.h>
+#include <tesela/resolver.h>
+#include <tesela/ring.h>
 #include <tesela/synthetic.h>
 
 #endif

@@ -114,6 +114,7 @@ void tesela_client_close(tesela_client *c) {
     if (!c) {
         return;
     }
+    client__containers_close(c);
     client__lanes_free(c);
     client__sessions_free(c->sessions);
     for (registered *r = c->resolvers, *next; r; r = next) {

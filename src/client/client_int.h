@@ -94,8 +94,9 @@ struct tesela_client {
     size_t retired_n;
 
     sessions *sessions;
-    pthread_mutex_t resolvers_lock;
+    pthread_mutex_t resolvers_lock; /* of the next two */
     registered *resolvers;
+    struct kept_container *containers; /* handles that operations on databases have opened */
 };
 
 /* An idle lane, or a new one. */
@@ -104,6 +105,7 @@ void client__lane_give(tesela_client *c, lane *l);
 CURLM *client__multi_take(tesela_client *c);
 void client__multi_give(tesela_client *c, CURLM *m);
 void client__lanes_free(tesela_client *c);
+void client__containers_close(tesela_client *c);
 
 /* The endpoint for the n-th try; reads the account first if it is not known. The text lives as long as the client. */
 const char *client__endpoint(tesela_client *c, bool read, unsigned n);

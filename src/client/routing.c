@@ -163,7 +163,9 @@ exchange *client__container_exchange(tesela_container *k, const char *verb, cons
     client__exchange_segment(x, slice_str(k->database));
     client__exchange_segment(x, SLICE_LIT("colls"));
     client__exchange_segment(x, slice_str(k->name));
-    x->owner = slice_str(k->owner);
+    if (strcmp(type, "docs") == 0 || strcmp(type, "sprocs") == 0) { /* tokens of other resources are of other ranges */
+        x->owner = slice_str(k->owner);
+    }
     x->container = k;
     return x;
 }

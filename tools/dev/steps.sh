@@ -17,6 +17,7 @@ step sdk 'the official SDK against the server with AddressSanitizer, over https'
 step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
+step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer'
 step browser "the portal in Debian's Chromium, against the server with AddressSanitizer"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step timed 'SDK files that measure time, and the examples, against the optimised build'
@@ -81,7 +82,7 @@ tsan_targets=(tesela threaded bench/tesela-load)
 step_asan() {
     build_asan all bench
     export ASAN_OPTIONS=$ASAN_OPTIONS:quarantine_size_mb=32
-    run_meson build-asan --timeout-multiplier 3 --no-suite long
+    run_meson build-asan --timeout-multiplier 3 --no-suite long --no-suite client
 }
 
 step_tsan() {
@@ -94,7 +95,7 @@ step_tsan() {
 
 step_unit() {
     build_unit all bench
-    run_meson build-unit
+    run_meson build-unit --no-suite client
 }
 
 step_variants() {
@@ -226,6 +227,14 @@ step_cassandra() {
     export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
     (cd "$root/tests/cassandra" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
     timeout 300 "$root/tests/cassandra/python-client"
+}
+
+# The ring's test mostly waits.
+step_client() {
+    build_asan client-tests
+    build_tsan client-threads tesela
+    run_meson build-asan --timeout-multiplier 3 --suite client
+    run_meson build-tsan --timeout-multiplier 5 --suite client-threads
 }
 
 step_python() {

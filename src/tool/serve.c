@@ -16,6 +16,7 @@
 #include "api/table/table.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/recording.h"
 #include "base/request_log.h"
 #include "base/thread.h"
 #include "store/folder.h"
@@ -364,9 +365,16 @@ static int run_command(int argc, char **argv) {
         return 2;
     }
     request_log_set(&(request_log_rules){.one_of = (unsigned)s.settings.access_log, .slow_us = (int64_t)s.settings.slow_ms * 1000});
+    if (s.settings.record && !recording_open(s.settings.record, s.settings.record_size, (unsigned)s.settings.record_one_of)) {
+        fprintf(stderr, "tesela: --record %s cannot be made: %s\n", s.settings.record, strerror(errno));
+        access_keys_close(s.settings.keys);
+        access_aad_close(s.settings.aad);
+        return 1;
+    }
     mem_return_large_blocks();
     int status = run(&s);
     close_all(&s);
+    recording_close();
     if (status != 0) {
         store_folder_discard(s.settings.data, &s.made);
     }

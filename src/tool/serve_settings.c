@@ -24,7 +24,7 @@ static struct {
     const char *fixed_container_max_storage, *throttling, *burst_capacity, *throughput_shares, *merges, *serverless;
     const char *tls_cert, *tls_key, *threads, *cache, *store_log, *vector_memory, *max_connections, *max_connections_per_address,
         *least_rate, *slow_seconds, *unauthenticated_seconds, *request_memory, *memory_for_requests, *index_tail, *token_seconds_min,
-        *script_worker, *log_level, *access_log, *slow_ms, *page_ms, *tls_names, *help, *version;
+        *script_worker, *log_level, *access_log, *slow_ms, *record, *record_size, *record_one_of, *page_ms, *tls_names, *help, *version;
 } given = {
     .data = "tesela-data",
     .host = "localhost",
@@ -56,6 +56,8 @@ static struct {
     .index_tail = "0",
     .log_level = "info",
     .access_log = "off",
+    .record_size = "64MB",
+    .record_one_of = "1",
     .slow_ms = "off",
 };
 
@@ -137,6 +139,10 @@ const tool_option serve_options[SERVE_OPTIONS] = {
     {"access-log", "off|all|N", "one line for each request, or for one of N: verb, path, status, charge, time; no bodies, no keys",
      &given.access_log, false},
     {"slow-ms", "MS|off", "a line for each request that took this long or longer, with what it spent its time on", &given.slow_ms, false},
+    {"record", "FILE", "queries and writes of the SQL API as JSON lines, for tesela advise; with key values and parameters", &given.record,
+     false},
+    {"record-size", "SIZE", "of that file and the one before it, FILE.1, together", &given.record_size, false},
+    {"record-one-of", "N", "record one of this many requests", &given.record_one_of, false},
     {"help", NULL, "this text", &given.help, false},
     {"version", NULL, "the version", &given.version, false},
 };
@@ -326,6 +332,11 @@ static bool read_logs(serve_settings *s) {
     bool all = strcmp(given.access_log, "all") == 0;
     s->access_log = all;
     if (!all && strcmp(given.access_log, "off") != 0 && !tool_read_number("access-log", given.access_log, 1, 1000000, &s->access_log)) {
+        return false;
+    }
+    s->record = given.record;
+    if (!tool_read_bytes("record-size", given.record_size, &s->record_size) ||
+        !tool_read_number("record-one-of", given.record_one_of, 1, 1000000, &s->record_one_of)) {
         return false;
     }
     return strcmp(given.slow_ms, "off") == 0 || tool_read_number("slow-ms", given.slow_ms, 1, 3600000, &s->slow_ms);

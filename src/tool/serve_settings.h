@@ -20,6 +20,8 @@ typedef struct serve_settings {
         request_memory, memory_for_requests, index_tail, token_seconds_min;
     uint64_t access_log; /* log one of this many requests; 0: none */
     uint64_t slow_ms;    /* threshold of the slow-request log; 0: off */
+    const char *record;  /* file of recorded requests; NULL: none */
+    uint64_t record_size, record_one_of;
     bool sync, spare_loopback;
     bool loopback; /* listens only on loopback */
     sql_consistency consistency;
@@ -30,7 +32,7 @@ typedef struct serve_settings {
     bool help, version;
 } serve_settings;
 
-enum { SERVE_OPTIONS = 56 };
+enum { SERVE_OPTIONS = 59 };
 extern const tool_option serve_options[SERVE_OPTIONS];
 
 /* Call take_flags first; then, unless --help or --version was given, read, which checks the values. Both print what is wrong and return

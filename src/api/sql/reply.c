@@ -4,7 +4,9 @@
 
 #include "api/sql/authorization.h"
 #include "api/sql/binary.h"
+#include "api/sql/recording.h"
 #include "api/sql/triggers.h"
+#include "base/recording.h"
 #include "base/request_log.h"
 #include "item/foreign.h"
 #include "net/delay.h"
@@ -195,6 +197,9 @@ static void log_request(const sql_request *q) {
 void sql_end(sql_request *q) {
     if (request_log_may_want(q->status >= 400)) {
         log_request(q);
+    }
+    if (recording_is_on) {
+        sql_record(q);
     }
     call_commit_give(&q->commit);
     sql_triggers_give(q->triggers);

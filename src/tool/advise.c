@@ -5,15 +5,18 @@
 
 #include "base/limits.h"
 #include "doc/json.h"
+#include "tool/endpoint.h"
 #include "tool/lines.h"
 #include "tool/steer.h"
 #include "tool/terminal.h"
 
+static remote_given given = {.endpoint = REMOTE_ENDPOINT};
 static struct {
-    const char *log, *time, *growth, *horizon, *size, *throughput, *partitions, *load, *writes, *rows, *json, *help;
+    const char *from, *log, *time, *growth, *horizon, *size, *throughput, *partitions, *load, *writes, *rows, *json;
 } asked = {.horizon = "365", .throughput = "20000", .rows = "12"};
 
 static const tool_option options[] = {
+    {"from", "DATABASE/CONTAINER", "the items of a container, instead of a file", &asked.from, false},
     {"log", "FILE", "queries and writes, as 'tesela serve --record' writes them", &asked.log, false},
     {"time", "PATH", "the property that says when an item was written; found by itself if not given", &asked.time, false},
     {"growth", "FACTOR", "the data will be so many times as large", &asked.growth, false},
@@ -25,7 +28,7 @@ static const tool_option options[] = {
     {"writes", "PERCENT", "part of the load that writes; from the log if not given", &asked.writes, false},
     {"top", "N", "rows of the table", &asked.rows, false},
     {"json", NULL, "everything, as JSON", &asked.json, false},
-    {"help", NULL, "this text", &asked.help, false},
+    REMOTE_OPTIONS(given),
 };
 
 enum { OPTIONS = sizeof options / sizeof *options };
@@ -129,6 +132,39 @@ static bool read_file(advise *a, const char *name, size_t line_max, bool (*add)(
     return good;
 }
 
+static bool read_items(advise *a, tesela_cursor *cursor) {
+    tesela_error error = {0};
+    tesela_status status;
+    const char *row;
+    size_t n;
+    json_root root;
+    buf bson = buf_init((size_t)4 * LIMIT_ITEM_BYTES);
+    while ((status = tesela_cursor_next(cursor, &row, &n, &error)) == TESELA_OK && !endpoint_stopped()) {
+        buf_clear(&bson);
+        if (json_to_bson(slice_of(row, n), NULL, &bson, &root, NULL) == OK && root == JSON_OBJECT) {
+            advise_add_item(a, buf_view(&bson), n);
+        }
+    }
+    buf_free(&bson);
+    if (status != TESELA_DONE && status != TESELA_OK) {
+        endpoint_tell("advise", &error);
+    }
+    return status == TESELA_DONE;
+}
+
+static bool read_container(advise *a) {
+    tesela_client *client = endpoint_open(given.endpoint, given.key, given.ca);
+    tesela_container *container = client ? endpoint_container(client, asked.from) : NULL;
+    tesela_cursor *cursor = NULL;
+    tesela_error error;
+    endpoint_take_signals();
+    bool good = container && tesela_items(container, 0, NULL, &cursor, &error) == TESELA_OK && read_items(a, cursor);
+    tesela_cursor_close(cursor);
+    tesela_container_close(container);
+    tesela_client_close(client);
+    return good;
+}
+
 /* ---- output ---- */
 
 /* Names and values come from the data: nothing in them may control the terminal. */
@@ -174,11 +210,11 @@ static int run(int argc, char **argv) {
     if (!tool_options_read_words(options, OPTIONS, argc, argv, "advise", &words)) {
         return 2;
     }
-    if (asked.help) {
+    if (given.help) {
         tool_help(&tool_advise);
         return 0;
     }
-    if (words.n != 1) {
+    if (words.n != (asked.from ? 0u : 1u)) {
         tool_usage(&tool_advise, stderr);
         return 2;
     }
@@ -187,7 +223,7 @@ static int run(int argc, char **argv) {
     }
     advise *a = advise_new(&o);
     bool good = (!asked.log || read_file(a, asked.log, ADVISE_OPERATION_BYTES, add_operation)) &&
-                read_file(a, words.list[0], LIMIT_ITEM_BYTES, add_item);
+                (asked.from ? read_container(a) : read_file(a, words.list[0], LIMIT_ITEM_BYTES, add_item));
     int status = good ? report(a, (size_t)rows) : 1;
     advise_free(a);
     return status;
@@ -196,10 +232,12 @@ static int run(int argc, char **argv) {
 const tool_command tool_advise = {
     .name = "advise",
     .summary = "which partition key suits some data and its queries",
-    .usage = "FILE [options]",
+    .usage = "FILE [options]\n"
+             "--from DATABASE/CONTAINER [options]",
     .about =
-        "Reads items, one JSON object a line, and tries every path, pairs and triples of paths as hierarchical keys, and synthetic keys.\n"
-        "Shows for each how evenly it spreads data and load, which reads stay in one partition, what would be refused with 429, and\n"
+        "Reads items, one JSON object a line, or those of a container, and tries every path, pairs and triples of paths as hierarchical\n"
+        "keys, and synthetic keys. Shows for each how evenly it spreads data and load, which reads stay in one partition, what would be "
+        "refused with 429, and\n"
         "recommends one, with its reasons. Memory is bounded, whatever the size of FILE. - is standard input.",
     .options = options,
     .options_n = OPTIONS,
@@ -207,6 +245,7 @@ const tool_command tool_advise = {
              "'Lima'\",\"count\":100}",
     .examples = "tesela advise orders.jsonl\n"
                 "tesela advise orders.jsonl --log requests.jsonl --throughput 40000\n"
+                "tesela advise --from shop/orders --log requests.jsonl\n"
                 "tesela advise sample.jsonl --size 200GB --growth 3 --json\n"
                 "zcat events.jsonl.gz | tesela advise - --time /at   # from a pipe",
     .run = run,

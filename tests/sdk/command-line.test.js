@@ -2,7 +2,7 @@
 // kind of address.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -321,5 +321,55 @@ describe("tesela advise", () => {
     assert.match((await advise(items, "--time", "/customer")).stderr, /no times there/);
     assert.equal((await advise(items, "--growth", "-1")).code, 2);
     assert.match((await run(["advise", at("none.jsonl")])).stderr, /cannot be opened: No such file/);
+  });
+});
+
+describe("tesela serve --record", () => {
+  const recorded = (name) => readFileSync(at(name), "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
+
+  it("records what tesela advise needs, and no secrets", async () => {
+    const server = await Server.start({ flags: ["--record", at("record.jsonl")] });
+    const rest = new Rest({ server });
+    const partition = { headers: { "x-ms-documentdb-partitionkey": '["Lima"]' } };
+    const query = { query: "SELECT * FROM c WHERE c.city = @c", parameters: [{ name: "@c", value: "Lima" }] };
+    const asQuery = { headers: { "x-ms-documentdb-isquery": "True", "content-type": "application/query+json", "x-ms-documentdb-query-enablecrosspartition": "True" } };
+    await rest.post("/dbs", { id: "d" });
+    await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/city"], kind: "Hash", version: 2 } });
+    for (let n = 0; n < 30; n++) assert.equal((await rest.post("/dbs/d/colls/c/docs", { id: `${n}`, city: "Lima", hidden: "body-of-it" }, partition)).status, 201);
+    for (let n = 0; n < 5; n++) assert.equal((await rest.post("/dbs/d/colls/c/docs", query, asQuery)).status, 200);
+    assert.equal((await rest.get("/dbs/d/colls/c/docs/7", partition)).status, 200);
+    assert.equal((await rest.get("/dbs/d/colls/c/docs/none", partition)).status, 404);
+    rest.close();
+    await server.stop();
+    const lines = recorded("record.jsonl");
+    assert.deepEqual(lines.map(({ operation }) => operation), [...Array(30).fill("create"), ...Array(5).fill("query"), "read"]);
+    assert.deepEqual(lines[0].key, { "/city": "Lima" });
+    assert.ok(lines[0].charge > 5 && lines[0].count === 1 && Math.abs(lines[0].time - Date.now() / 1000) < 600);
+    assert.deepEqual([lines[30].query, lines[30].parameters], [query.query, query.parameters]);
+    assert.deepEqual([lines[35].id, lines[35].key], ["7", { "/city": "Lima" }]);
+    const text = readFileSync(at("record.jsonl"), "utf8");
+    assert.ok(!text.includes("body-of-it") && !text.includes("sig") && !text.toLowerCase().includes("authorization"));
+    assert.equal(statSync(at("record.jsonl")).mode & 0o777, 0o600);
+    writeFileSync(at("cities.jsonl"), Array.from({ length: 300 }, (_, n) => `{"id":"${n}","city":"c${n % 30}","n":${n % 7}}\n`).join(""));
+    const told = await run(["advise", at("cities.jsonl"), "--log", at("record.jsonl"), "--json"]);
+    assert.equal(told.code, 0, told.stderr);
+    assert.equal(JSON.parse(told.stdout).operations, 36);
+    assert.equal(JSON.parse(told.stdout).keys.find(({ key }) => key === "/city").readsInOnePartition, 1);
+  });
+
+  it("is bounded, and a sample on demand", async () => {
+    const server = await Server.start({ flags: ["--record", at("bounded.jsonl"), "--record-size", "8KB", "--record-one-of", "3"] });
+    const rest = new Rest({ server });
+    await rest.post("/dbs", { id: "d" });
+    await rest.post("/dbs/d/colls", { id: "c", partitionKey: { paths: ["/city"], kind: "Hash", version: 2 } });
+    for (let n = 0; n < 300; n++) await rest.post("/dbs/d/colls/c/docs", { id: `${n}`, city: "Lima" });
+    rest.close();
+    await server.stop();
+    const lines = [...recorded("bounded.jsonl.1"), ...recorded("bounded.jsonl")];
+    assert.ok(statSync(at("bounded.jsonl")).size <= 4096 && statSync(at("bounded.jsonl.1")).size <= 4096);
+    assert.ok(lines.length > 20 && lines.length < 100);
+    assert.ok(lines.every(({ count }) => count === 3));
+    const refused = await run(["serve", "--data", at("never"), "--sql-port", "0", "--record", join(folder, "no/such/file")]);
+    assert.match(refused.stderr, /--record .* cannot be made: No such file/);
   });
 });

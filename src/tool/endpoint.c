@@ -4,13 +4,15 @@
 #include <stdio.h>
 
 #include "access/ring.h"
+#include "doc/json.h"
+#include "doc/path.h"
 #include "tool/terminal.h"
 
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number) {
     (void)number;
-    stopped = 1;
+    stopped = stopped + 1;
 }
 
 void endpoint_take_signals(void) {
@@ -22,6 +24,10 @@ void endpoint_take_signals(void) {
 
 bool endpoint_stopped(void) {
     return stopped != 0;
+}
+
+unsigned endpoint_stops(void) {
+    return (unsigned)stopped;
 }
 
 void endpoint_tell(const char *command, const tesela_error *error) {
@@ -86,4 +92,73 @@ bool endpoint_passing(tesela_status status) {
     default:
         return false;
     }
+}
+
+/* ---- containers ---- */
+
+static bool definition_of(buf *out, slice id, const char *paths) {
+    slice rest = slice_str(paths);
+    size_t n = 0;
+    buf list = buf_init(BUF_NO_LIMIT);
+    while (rest.n) {
+        const char *comma = memchr(rest.p, ',', rest.n);
+        slice path = slice_of(rest.p, comma ? (size_t)(comma - rest.p) : rest.n);
+        buf_addf(&list, "%s", n++ ? "," : "");
+        json_add_string(&list, slice_trim(path));
+        rest = slice_skip(rest, path.n + 1);
+    }
+    buf_add_lit(out, "{\"id\":");
+    json_add_string(out, id);
+    buf_addf(out, ",\"partitionKey\":{\"paths\":[%.*s],\"kind\":\"%s\",\"version\":2}}", (int)list.n, list.n ? list.p : "",
+             n > 1 ? "MultiHash" : "Hash");
+    buf_add_byte(out, '\0');
+    buf_free(&list);
+    return n >= 1 && n <= 3;
+}
+
+/* TESELA_FORBIDDEN: a key that may not make databases. */
+static bool make(const char *command, tesela_client *client, tesela_container *container, const char *definition, uint32_t ru) {
+    tesela_error error;
+    tesela_throughput throughput = {.manual = ru};
+    const char *database = tesela_container_database(container);
+    tesela_status made = tesela_database_create(client, database, NULL, NULL, &error);
+    if (made == TESELA_OK || made == TESELA_CONFLICT || made == TESELA_FORBIDDEN) {
+        made = tesela_container_create(client, database, definition, ru ? &throughput : NULL, NULL, &error);
+    }
+    if (made != TESELA_OK && made != TESELA_CONFLICT) {
+        endpoint_tell(command, &error);
+        return false;
+    }
+    return true;
+}
+
+bool endpoint_create(const char *command, tesela_client *client, tesela_container *container, const char *paths, const char *throughput) {
+    uint64_t ru = 0;
+    buf definition = buf_init(BUF_NO_LIMIT);
+    if (throughput && !tool_read_number("throughput", throughput, 400, 1000000, &ru)) {
+        return false;
+    }
+    bool good =
+        bson_utf8_validate(paths, strlen(paths), false) && definition_of(&definition, slice_str(tesela_container_name(container)), paths);
+    if (!good) {
+        fprintf(stderr, "tesela %s: --create must be one to three paths such as /city or /tenant,/user, not '%s'.\n", command, paths);
+    }
+    good = good && make(command, client, container, definition.p, (uint32_t)ru);
+    buf_free(&definition);
+    return good;
+}
+
+void endpoint_add_bare(buf *out, slice json) {
+    static const char *const names[] = {"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"};
+    enum { NAMES = sizeof names / sizeof *names };
+    slice drop[NAMES];
+    json_root root;
+    buf bson = buf_init(BUF_NO_LIMIT);
+    for (size_t i = 0; i < NAMES; i++) {
+        drop[i] = slice_str(names[i]);
+    }
+    if (json_to_bson(json, &(json_options){.drop = drop, .drop_n = NAMES}, &bson, &root, NULL) == OK && root == JSON_OBJECT) {
+        json_from_bson(out, buf_view(&bson));
+    }
+    buf_free(&bson);
 }

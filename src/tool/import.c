@@ -214,55 +214,6 @@ static int move_all(import *m) {
 
 /* ---- beginning and end ---- */
 
-static bool definition_of(buf *out, slice id, const char *paths) {
-    slice rest = slice_str(paths);
-    size_t n = 0;
-    buf list = buf_init(BUF_NO_LIMIT);
-    while (rest.n) {
-        const char *comma = memchr(rest.p, ',', rest.n);
-        slice path = slice_of(rest.p, comma ? (size_t)(comma - rest.p) : rest.n);
-        buf_addf(&list, "%s", n++ ? "," : "");
-        json_add_string(&list, slice_trim(path));
-        rest = slice_skip(rest, path.n + 1);
-    }
-    buf_add_lit(out, "{\"id\":");
-    json_add_string(out, id);
-    buf_addf(out, ",\"partitionKey\":{\"paths\":[%.*s],\"kind\":\"%s\",\"version\":2}}", (int)list.n, list.n ? list.p : "",
-             n > 1 ? "MultiHash" : "Hash");
-    buf_add_byte(out, '\0');
-    buf_free(&list);
-    return n >= 1 && n <= 3;
-}
-
-/* The database and the container, unless they exist. */
-static bool create(import *m) {
-    tesela_error error;
-    tesela_throughput throughput = {0};
-    uint64_t ru = 0;
-    buf definition = buf_init(BUF_NO_LIMIT);
-    const char *database = tesela_container_database(m->to);
-    if (asked.throughput && !tool_read_number("throughput", asked.throughput, 400, 1000000, &ru)) {
-        return false;
-    }
-    throughput.manual = (uint32_t)ru;
-    bool good = bson_utf8_validate(asked.create, strlen(asked.create), false) &&
-                definition_of(&definition, slice_str(tesela_container_name(m->to)), asked.create);
-    if (!good) {
-        fprintf(stderr, "tesela import: --create must be one to three paths such as /city or /tenant,/user, not '%s'.\n", asked.create);
-    } else {
-        tesela_status made = tesela_database_create(m->client, database, NULL, NULL, &error);
-        if (made == TESELA_OK || made == TESELA_CONFLICT || made == TESELA_FORBIDDEN) {
-            made = tesela_container_create(m->client, database, definition.p, ru ? &throughput : NULL, NULL, &error);
-        }
-        good = made == TESELA_OK || made == TESELA_CONFLICT;
-        if (!good) {
-            endpoint_tell("import", &error);
-        }
-    }
-    buf_free(&definition);
-    return good;
-}
-
 static char *beside(const char *given_name, const char *source, const char *ending) {
     if (given_name || strcmp(source, "-") == 0) {
         return given_name ? strdup(given_name) : NULL;
@@ -314,7 +265,8 @@ static bool open_all(import *m, const tool_words *words) {
     }
     m->client = endpoint_open(given.endpoint, given.key, given.ca);
     m->to = m->client ? endpoint_container(m->client, words->list[0]) : NULL;
-    if (!m->to || !open_journal(m, source, words->list[0]) || !open_source(m, source) || (asked.create && !create(m))) {
+    if (!m->to || !open_journal(m, source, words->list[0]) || !open_source(m, source) ||
+        (asked.create && !endpoint_create("import", m->client, m->to, asked.create, asked.throughput))) {
         return false;
     }
     m->items = m->journal.items;

@@ -17,6 +17,7 @@ enum {
     WAL_BYTES_LEAST = 4 * MEGABYTE,
     LEVEL_BYTES = 256 * MEGABYTE,
     FILTER_BITS = 10,
+    FILTER_BITS_KEYS = 12, /* of keys that a lookup seeks in each sequence */
     ITEM_BLOCK_BYTES = 16 * 1024,
     PART_BYTES = 4096, /* size of a block of filters and indexes */
     /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
@@ -81,7 +82,8 @@ static void set_parts(rocksdb_block_based_table_options_t *table) {
 static void set_tables(rocks *r, rocksdb_options_t *o, int family) {
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
     rocksdb_block_based_options_set_block_cache(table, r->cache);
-    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(FILTER_BITS));
+    rocksdb_block_based_options_set_filter_policy(
+        table, rocksdb_filterpolicy_create_bloom_full(family == STORE_INDEX ? FILTER_BITS_KEYS : FILTER_BITS));
     if (family == STORE_TERMS) { /* filters are queried by stem, never by whole key */
         rocksdb_block_based_options_set_whole_key_filtering(table, 0);
         rocksdb_options_set_prefix_extractor(o, store__stems());
@@ -93,7 +95,7 @@ static void set_tables(rocks *r, rocksdb_options_t *o, int family) {
     rocksdb_block_based_options_destroy(table);
     /* The same in every level: tables that need no merging are moved down, not rewritten. */
     rocksdb_options_set_compression(o, rocksdb_lz4_compression);
-    rocksdb_options_set_optimize_filters_for_hits(o, family == STORE_ITEMS);
+    rocksdb_options_set_optimize_filters_for_hits(o, family == STORE_ITEMS || family == STORE_TERMS);
 }
 
 /* ---- merging ---- */

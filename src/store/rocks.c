@@ -297,6 +297,7 @@ static err rocks_write(store *s, const store_batch *batch) {
     err code = write_scratch(r, store_run_of_batch(batch));
     if (code == OK) {
         store__space_note(r, batch);
+        store__garbage_note_write(r);
         return OK;
     }
     if (code != E_STORE_FULL) { /* RocksDB recovers from a full disk itself: it checks for space every few seconds */
@@ -348,7 +349,10 @@ static void reclaim_and_free(rocks *r, reclaim_job *job) {
 /* Lock held. Waits until there is a job, iterators have expired, or a compaction may be due. */
 static void wait_for_job(rocks *r) {
     struct timespec until;
-    if (!store__idle_drop(r, 0) && !r->space.compact) {
+    if (r->reclaim_jobs || r->stopping) {
+        return; /* since the lock was released last */
+    }
+    if (!store__idle_drop(r, 0) && !r->space.compact && !atomic_load(&r->garbage.watched)) {
         pthread_cond_wait(&r->reclaim_wake, &r->reclaim_lock);
         return;
     }
@@ -362,7 +366,9 @@ static void *reclaimer(void *context) {
     pthread_mutex_lock(&r->reclaim_lock);
     while (!r->stopping) {
         reclaim_job *job = r->reclaim_jobs;
-        if (!job && !store__space_compact_due(r)) {
+        bool low = store__space_compact_due(r);
+        int family = job || low ? -1 : store__garbage_next(r);
+        if (!job && !low && family < 0) {
             wait_for_job(r);
             continue;
         }
@@ -372,7 +378,7 @@ static void *reclaimer(void *context) {
             r->reclaim_last = job->next ? r->reclaim_last : &r->reclaim_jobs;
         }
         pthread_mutex_unlock(&r->reclaim_lock);
-        job ? reclaim_and_free(r, job) : store__space_compact(r);
+        job ? reclaim_and_free(r, job) : low ? store__space_compact(r) : store__garbage_merge(r, family);
         pthread_mutex_lock(&r->reclaim_lock);
         r->reclaiming = false;
     }

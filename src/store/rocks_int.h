@@ -81,6 +81,15 @@ typedef struct disk_space {
     int64_t compacted_us;
 } disk_space;
 
+/* Deletes in the tables (rocks_space.c). */
+typedef struct garbage {
+    atomic_uint writes;   /* batches; counted by the committer */
+    atomic_bool watched;  /* the reclaimer will look again */
+    unsigned writes_seen; /* the rest is the reclaimer's */
+    int64_t looked_us;
+    double kept[STORE_FAMILIES]; /* deletes that were left by the last merge */
+} garbage;
+
 /* Bytes written since the store was opened that RocksDB does not count by family (store/figures.h). */
 typedef struct written_bytes {
     atomic_uint_fast64_t logged[FAMILIES]; /* keys and values; counted by the committer */
@@ -122,6 +131,7 @@ typedef struct rocks {
     double open_s;     /* how long RocksDB and the tail took to open */
 
     disk_space space;
+    garbage garbage;
 
     pthread_t reclaimer;
     pthread_mutex_t reclaim_lock;
@@ -181,6 +191,12 @@ void store__space_close(rocks *r);
 bool store__space_accepts(rocks *r, store_use use);
 void store__space_note(rocks *r, const store_batch *batch);               /* call after the batch was written */
 void store__space_note_range(rocks *r, int family, slice from, slice to); /* a deleted range, to be compacted when there is space for it */
+
+void store__garbage_note_write(rocks *r); /* call after each batch */
+
+/* For the reclaimer, with its lock held, which is released meanwhile: the family whose deleted entries are worth merging, or -1. */
+int store__garbage_next(rocks *r);
+void store__garbage_merge(rocks *r, int family);
 
 /* For the reclaimer. store__space_compact_due is called with its lock held. */
 bool store__space_compact_due(rocks *r);

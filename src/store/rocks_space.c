@@ -19,6 +19,10 @@
  * Unflushed data counts as used, since it needs space in tables. Space of unfinished tables counts as free: it comes back when they, or the
  * tables or log that they replace, are removed.
  *
+ * Deletes of items leave their entries and one more for each delete in the tables, until both are merged. RocksDB merges newer tables with
+ * older ones when these have grown, so without further writes they would stay. Once deletes are half of what is left, or a quarter if
+ * nothing is written, the reclaimer merges the whole family: at most two to four entries are rewritten for each that was deleted.
+ *
  * Below the reserve, RocksDB's automatic compactions are off. Deletes of items free nothing until they are compacted together with what
  * they delete. The reclaimer does that, for the range of deleted keys in each family, once the result fits into the free space. Deletes of
  * containers drop whole files and need no compaction. */
@@ -40,8 +44,13 @@ enum {
     COMPACT_PAUSE_US = 500 * 1000,
     COMPACTION_WORTH = 4, /* a whole tiered family is compacted if at least such a part of it was deleted */
     UNFLUSHED_LITTLE = 4 * 1024 * 1024,
-    CLOSE_BYTES = 32 * 1024 * 1024, /* with more in memory, a close flushes, since replaying the log would delay the next start */
+    GARBAGE_LOOK_US = 5 * 1000 * 1000,
+    GARBAGE_BYTES_LEAST = 1024 * 1024, /* smaller families are left alone */
+    CLOSE_BYTES = 32 * 1024 * 1024,    /* with more in memory, a close flushes, since replaying the log would delay the next start */
 };
+
+/* Deletes as a part of the other entries, from which on a family is merged. */
+static const double garbage_while_written = 0.5, garbage_while_idle = 0.25;
 
 int64_t store__now_us(void) {
     struct timespec t;
@@ -100,16 +109,20 @@ static uint64_t unflushed_bytes(rocks *r) {
     return sum_of(r, "rocksdb.cur-size-all-mem-tables") + store_tail_held(r->tail);
 }
 
-/* Flushes memtables to tables, which frees the log's space. */
-static void flush(rocks *r, bool wait) {
+static void flush_family(rocks *r, int family, bool wait) {
+    char *message = NULL;
     rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
     rocksdb_flushoptions_set_wait(options, wait);
-    for (int f = 0; f < FAMILIES; f++) {
-        char *message = NULL;
-        rocksdb_flush_cf(r->db, options, r->families[f], &message);
-        store__classify(message, "flush failed");
-    }
+    rocksdb_flush_cf(r->db, options, r->families[family], &message);
+    store__classify(message, "flush failed");
     rocksdb_flushoptions_destroy(options);
+}
+
+/* Flushes memtables to tables, which frees the log's space. */
+static void flush(rocks *r, bool wait) {
+    for (int f = 0; f < FAMILIES; f++) {
+        flush_family(r, f, wait);
+    }
 }
 
 void store__flush_large(rocks *r) {
@@ -308,13 +321,28 @@ static uint64_t number_after(const char *text, const char *name) {
     return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* Which fraction of a family's entries is deleted, assuming that each delete is for one of them. */
-static double deleted_part(rocks *r, int family) {
+typedef struct entry_counts {
+    double all, deletes;
+} entry_counts;
+
+static entry_counts count_entries(rocks *r, int family) {
     char *text = rocksdb_property_value_cf(r->db, r->families[family], "rocksdb.aggregated-table-properties");
-    double entries = (double)(number_after(text, "# entries=") + property(r, family, "rocksdb.num-entries-active-mem-table"));
-    double deletes = (double)(number_after(text, "# deletions=") + property(r, family, "rocksdb.num-deletes-active-mem-table"));
+    entry_counts n = {
+        .all = (double)(number_after(text, "# entries=") + property(r, family, "rocksdb.num-entries-active-mem-table")),
+        .deletes = (double)(number_after(text, "# deletions=") + property(r, family, "rocksdb.num-deletes-active-mem-table")),
+    };
     rocksdb_free(text);
-    return entries == 0 ? 0 : deletes * 2 >= entries ? 1 : deletes / (entries - deletes);
+    return n;
+}
+
+/* Which fraction of the entries is deleted, assuming that each delete is for one of them. */
+static double deleted_of(double entries, double deletes) {
+    return entries <= 0 ? 0 : deletes * 2 >= entries ? 1 : deletes / (entries - deletes);
+}
+
+static double deleted_part(rocks *r, int family) {
+    entry_counts n = count_entries(r, family);
+    return deleted_of(n.all, n.deletes);
 }
 
 /* A compaction writes its result before it removes its input. If it runs out of disk, RocksDB waits until space for all of its input is
@@ -380,6 +408,76 @@ void store__space_compact(rocks *r) {
     }
     r->space.compacted_us = store__now_us();
 }
+
+/* ---- merging deleted entries away while there is space ---- */
+
+void store__garbage_note_write(rocks *r) {
+    atomic_fetch_add_explicit(&r->garbage.writes, 1, memory_order_relaxed);
+    if (!atomic_load_explicit(&r->garbage.watched, memory_order_relaxed)) {
+        pthread_mutex_lock(&r->reclaim_lock);
+        atomic_store(&r->garbage.watched, true);
+        pthread_cond_signal(&r->reclaim_wake);
+        pthread_mutex_unlock(&r->reclaim_lock);
+    }
+}
+
+/* Deletes that the last merge had to keep, for a snapshot or because they are newer, are not counted again. */
+static double garbage_part(rocks *r, int family) {
+    entry_counts n = count_entries(r, family);
+    double *kept = &r->garbage.kept[family];
+    *kept = *kept < n.deletes ? *kept : n.deletes;
+    return deleted_of(n.all - *kept, n.deletes - *kept);
+}
+
+static bool can_merge(rocks *r, int family) {
+    uint64_t space, floor, bytes = property(r, family, "rocksdb.live-sst-files-size");
+    return bytes >= GARBAGE_BYTES_LEAST && store__space_read(r->db_path, &space, &floor) && space > SPACE_RESERVE_BYTES &&
+           fits(r, family, (double)bytes, space - SPACE_RESERVE_BYTES);
+}
+
+static int family_with_garbage(rocks *r, double worth) {
+    for (int f = STORE_ITEMS; f < STORE_FAMILIES; f++) {
+        if (can_merge(r, f) && garbage_part(r, f) >= worth) {
+            return f;
+        }
+    }
+    return -1;
+}
+
+int store__garbage_next(rocks *r) {
+    garbage *g = &r->garbage;
+    int64_t now = store__now_us();
+    if (!atomic_load(&g->watched) || now - g->looked_us < GARBAGE_LOOK_US) {
+        return -1;
+    }
+    unsigned writes = atomic_load(&g->writes);
+    bool idle = writes == g->writes_seen;
+    g->writes_seen = writes;
+    g->looked_us = now;
+    pthread_mutex_unlock(&r->reclaim_lock);
+    int family = family_with_garbage(r, idle ? garbage_while_idle : garbage_while_written);
+    pthread_mutex_lock(&r->reclaim_lock);
+    atomic_store(&g->watched, !idle || family >= 0 || atomic_load(&g->writes) != writes);
+    return r->stopping ? -1 : family;
+}
+
+void store__garbage_merge(rocks *r, int family) {
+    int64_t begun = store__now_us();
+    uint64_t before = property(r, family, "rocksdb.live-sst-files-size");
+    flush_family(r, family, true);
+    if (family == STORE_TERMS) {
+        store__terms_drain(r);
+        store__idle_drop(r, INT64_MAX);
+    }
+    store__compact(r, family, slice_of(NULL, 0), slice_of(NULL, 0));
+    r->garbage.kept[family] = count_entries(r, family).deletes;
+    r->garbage.looked_us = store__now_us();
+    log_info("store", "deleted entries merged away", "dir=%s family=%s bytes_before=%lu bytes=%lu ms=%ld", r->folder.dir,
+             store__family_names[family], (unsigned long)before, (unsigned long)property(r, family, "rocksdb.live-sst-files-size"),
+             (long)((r->garbage.looked_us - begun) / 1000));
+}
+
+/* ---- opening and closing ---- */
 
 bool store__space_compact_due(rocks *r) {
     return r->space.compact && store__now_us() - r->space.compacted_us >= COMPACT_PAUSE_US;

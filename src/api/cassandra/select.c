@@ -279,6 +279,11 @@ static err step(cass_selecting *g) {
     if (g->scans && g->resumed && !g->static_read && g->s->table->has_static && g->page.key.n) {
         return read_statics_of_page(g);
     }
+    if (g->scans && g->resumed && g->page.key.n && !g->page.place.n) { /* the page before ended between the last row and the static row */
+        g->done = cass_selecting_end_partition(g) || g->done;
+        go_on(g);
+        return OK;
+    }
     if (g->scans) {
         return g->finds ? find(g) : scan(g);
     }

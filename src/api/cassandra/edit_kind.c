@@ -16,7 +16,12 @@ err cass_conditions_hold(op *o, const cass_mutation *m, const cass_row *row, boo
 
 /* ---- cells ---- */
 
-/* Whether a write replaces what is there: the later one does; of two with the same timestamp a deletion, then the greater value. */
+static int64_t end_of(const cass_stamp *s) {
+    return s->ttl ? s->expires_s : INT64_MAX;
+}
+
+/* Whether a write replaces what is there: the later one does; of two with the same timestamp a deletion, then the greater value, then the
+ * one that lasts longer. */
 static bool wins(const cass_stamp *by, bool by_dead, cql_value by_value, const cass_stamp *over, bool over_dead, cql_value over_value) {
     if (by->us != over->us) {
         return by->us > over->us;
@@ -24,7 +29,8 @@ static bool wins(const cass_stamp *by, bool by_dead, cql_value by_value, const c
     if (by_dead != over_dead) {
         return by_dead;
     }
-    return !by_dead && slice_cmp(by_value.bytes, over_value.bytes) >= 0;
+    int order = by_dead ? 0 : slice_cmp(by_value.bytes, over_value.bytes);
+    return order > 0 || (order == 0 && end_of(by) >= end_of(over));
 }
 
 static cass_stamp stamp_of(const cass_mutation *m, int64_t us) {
@@ -157,9 +163,13 @@ static err set_in_list(op *o, cass_cell *cell, cass_stamp stamp, cql_value key, 
     if (at < 0 || (uint32_t)at >= cell->n) {
         return op_fail(o, E_BAD_REQUEST, "List index %d out of bound, list has size %u", at, cell->n);
     }
+    const cass_element *old = &cell->elements[at];
+    if (!wins(&stamp, v.null, v, &old->stamp, false, old->value)) {
+        return OK;
+    }
     if (v.null) {
         remove_at(cell, (uint32_t)at);
-    } else if (stamp.us >= cell->elements[at].stamp.us) {
+    } else {
         cell->elements[at] = (cass_element){.value = v, .stamp = stamp};
     }
     return OK;
@@ -265,15 +275,20 @@ static err delete_row(op *o, const cass_mutation *m, cass_row *row, int64_t us) 
             *c = (cass_cell){.value = cql_value_null(), .deleted_us = CASS_NEVER};
         } else if (multicell && c->there) {
             TRY(cass_cell_assemble(o, table->columns[i].type, c, m->now_s));
-            c->there = c->n > 0;
+            c->there = c->n > 0 || c->deleted_us > us;
         }
     }
     return OK;
 }
 
+/* Of two markers with the same timestamp the one that expires wins, and of two such the one that lasts longer. */
+static bool marks_later(const cass_stamp *by, const cass_stamp *over) {
+    return by->us != over->us ? by->us > over->us : by->ttl && (!over->ttl || by->expires_s > over->expires_s);
+}
+
 static void mark(const cass_mutation *m, cass_row *row, int64_t us) {
     cass_stamp stamp = stamp_of(m, us);
-    if (us > row->deleted_us && (!row->marked || us >= row->marker.us)) {
+    if (us > row->deleted_us && (!row->marked || marks_later(&stamp, &row->marker))) {
         row->marked = true;
         row->marker = stamp;
     }

@@ -17,6 +17,9 @@ import { emulatorKey, Server } from "../sdk/server.js";
 
 export { assert, cassandra, emulatorKey, Server };
 
+// Random rounds: a quarter of them under sanitizers.
+export const rounds = (n) => (process.env.TESELA_SANITIZED ? Math.ceil(n / 4) : n);
+
 const waysAsked = (process.env.TESELA_WAYS ?? "plain tls").split(" ");
 const replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
 

@@ -138,6 +138,28 @@ suite("rows", (t) => {
     assert.equal((await t.rows(`SELECT DISTINCT p, s FROM ${table}`)).length, 2);
   });
 
+  t.it("come once, in pages that end before a partition which has static columns only", async () => {
+    const table = await t.table("(p int, c int, s text static, PRIMARY KEY (p, c))");
+    const ids = [...Array(12).keys()];
+    for (const p of ids) await t.run(`INSERT INTO ${table} (p, s) VALUES (?, 'x')`, [p]);
+    for (const p of ids.filter((n) => n % 3)) await t.run(`INSERT INTO ${table} (p, c) VALUES (?, 1)`, [p]);
+    for (const fetchSize of [1, 2, 3, 4, 5]) {
+      const seen = [];
+      for await (const row of t.client.stream(`SELECT p FROM ${table}`, [], { prepare: true, fetchSize, autoPage: true })) seen.push(row.p);
+      assert.deepEqual(seen.sort((a, b) => a - b), ids, `pages of ${fetchSize}`);
+    }
+  });
+
+  t.it("keep elements and deletions that are later than what comes", async () => {
+    const table = await t.table("(p int PRIMARY KEY, l list<int>, s set<int>)");
+    await t.run(`UPDATE ${table} USING TIMESTAMP 50 SET l = [1, 2], s = {1} WHERE p = 1`);
+    await t.run(`DELETE l[0] FROM ${table} USING TIMESTAMP 40 WHERE p = 1`);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 60 SET s = null WHERE p = 1`);
+    await t.run(`DELETE FROM ${table} USING TIMESTAMP 30 WHERE p = 1`);
+    await t.run(`UPDATE ${table} USING TIMESTAMP 55 SET s = s + {2} WHERE p = 1`);
+    assert.deepEqual(await t.rows(`SELECT l, s FROM ${table}`), [{ l: [1, 2], s: null }]);
+  });
+
   t.it("are deleted by ranges and partitions", async () => {
     const table = await t.table("(p int, c int, d int, PRIMARY KEY (p, c, d))");
     for (let c = 0; c < 4; c++) for (let d = 0; d < 3; d++) await t.run(`INSERT INTO ${table} (p, c, d) VALUES (1, ?, ?)`, [c, d]);

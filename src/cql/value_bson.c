@@ -290,8 +290,37 @@ static bool number_text(const doc_element *e, char text[BSON_DECIMAL128_STRING +
     }
 }
 
+/* The usual case, which needs no text: false if the number is not stored as an integer, or does not fit the type. */
+static bool read_integer(arena *a, const cql_type *type, const doc_element *e, cql_value *value_out) {
+    int64_t n;
+    if (e->type != BSON_TYPE_INT32 && e->type != BSON_TYPE_INT64) {
+        return false;
+    }
+    n = e->type == BSON_TYPE_INT32 ? doc_load_i32(e->value.p) : doc_load_i64(e->value.p);
+    switch (type->kind) {
+    case CQL_TINYINT:
+        *value_out = cql_value_tinyint(a, (int8_t)n);
+        return n == (int8_t)n;
+    case CQL_SMALLINT:
+        *value_out = cql_value_smallint(a, (int16_t)n);
+        return n == (int16_t)n;
+    case CQL_INT:
+        *value_out = cql_value_int(a, (int32_t)n);
+        return n == (int32_t)n;
+    case CQL_BIGINT:
+    case CQL_COUNTER:
+        *value_out = cql_value_bigint(a, n);
+        return true;
+    default:
+        return false;
+    }
+}
+
 static err read_number(op *o, const cql_type *type, const doc_element *e, cql_value *value_out) {
     char text[BSON_DECIMAL128_STRING + 8];
+    if (read_integer(o->arena, type, e, value_out)) {
+        return OK;
+    }
     if (e->type == BSON_TYPE_UTF8 && (type->kind == CQL_VARINT || type->kind == CQL_DECIMAL)) {
         return cql_value_of_text(o, type, doc_element_text(e), value_out);
     }
@@ -440,6 +469,9 @@ static err read_native(op *o, const cql_type *type, const doc_element *e, cql_va
             return OK;
         }
         return fail(o, type, e);
+    case CQL_TEXT: /* strings of items are UTF-8 */
+        *value_out = e->type == BSON_TYPE_UTF8 ? cql_value_of(doc_element_text(e)) : cql_value_null();
+        return e->type == BSON_TYPE_UTF8 ? OK : fail(o, type, e);
     case CQL_BLOB:
     case CQL_CUSTOM:
     case CQL_EMPTY:

@@ -204,7 +204,8 @@ int cql_type_fixed_bytes(const cql_type *t) {
 }
 
 bool cql_type_uses(const cql_type *type, slice keyspace, slice name) {
-    if (type->kind == CQL_UDT && slice_eq(type->keyspace, keyspace) && slice_eq(type->name, name)) {
+    bool here = type->keyspace.n == 0 || slice_eq(type->keyspace, keyspace);
+    if (type->kind == CQL_UDT && here && slice_eq(type->name, name)) {
         return true;
     }
     for (uint32_t i = 0; i < type->n; i++) {

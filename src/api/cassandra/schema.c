@@ -726,29 +726,42 @@ static err load(cass_front *front, op *o, const container *c, const database *d,
     return OK;
 }
 
-err cass_table_find(cass_front *front, op *o, slice keyspace, slice name, const cass_table **table_out, container **container_out) {
-    database *d;
+static err find_container(cass_front *front, op *o, slice keyspace, slice name, database **database_out, container **container_out) {
     *container_out = NULL;
     if (!keyspace.n) {
         return op_fail(o, E_BAD_REQUEST, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
     }
-    if (cass_system_find(keyspace, name, table_out)) {
-        return *table_out ? OK : op_fail(o, E_BAD_REQUEST, "unconfigured table %.*s", slice_shown(name), name.p);
-    }
-    if (account_database(front->core.account, keyspace, false, &d) != OK) {
+    if (account_database(front->core.account, keyspace, false, database_out) != OK) {
         return op_fail(o, E_BAD_REQUEST, "Keyspace %.*s does not exist", slice_shown(keyspace), keyspace.p);
     }
     err code = account_container(front->core.account, keyspace, false, name, false, container_out);
-    if (code != OK || !slice_eq((*container_out)->api, CASS_API)) {
-        if (code == OK) {
-            container_give(*container_out);
-            *container_out = NULL;
-        }
-        database_give(d);
-        return op_fail(o, E_BAD_REQUEST, "unconfigured table %.*s", slice_shown(name), name.p);
+    if (code == OK && slice_eq((*container_out)->api, CASS_API)) {
+        return OK;
     }
+    if (code == OK) {
+        container_give(*container_out);
+        *container_out = NULL;
+    }
+    database_give(*database_out);
+    return op_fail(o, E_BAD_REQUEST, "unconfigured table %.*s", slice_shown(name), name.p);
+}
+
+err cass_container_find(cass_front *front, op *o, slice keyspace, slice name, container **container_out) {
+    database *d;
+    TRY(find_container(front, o, keyspace, name, &d, container_out));
+    database_give(d);
+    return OK;
+}
+
+err cass_table_find(cass_front *front, op *o, slice keyspace, slice name, const cass_table **table_out, container **container_out) {
+    database *d;
+    *container_out = NULL;
+    if (keyspace.n && cass_system_find(keyspace, name, table_out)) {
+        return *table_out ? OK : op_fail(o, E_BAD_REQUEST, "unconfigured table %.*s", slice_shown(name), name.p);
+    }
+    TRY(find_container(front, o, keyspace, name, &d, container_out));
     *table_out = cached(front->schemas, *container_out, d->version);
-    code = *table_out ? OK : load(front, o, *container_out, d, table_out);
+    err code = *table_out ? OK : load(front, o, *container_out, d, table_out);
     database_give(d);
     if (code != OK) {
         container_give(*container_out);

@@ -133,6 +133,7 @@ void cass_schemas_free(cass_schemas *s);
  * of the system's has no container. `keyspace` empty: the current one. */
 MUST_CHECK err cass_table_find(cass_front *front, op *o, slice keyspace, slice name, const cass_table **table_out,
                                container **container_out);
+MUST_CHECK err cass_container_find(cass_front *front, op *o, slice keyspace, slice name, container **container_out); /* as above */
 
 /* ---- options ---- */
 

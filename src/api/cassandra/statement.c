@@ -242,8 +242,8 @@ static err analyse_insert(analysis *a) {
         slice name = a->t->table.columns[i].name;
         bool may_lack = i >= a->t->table.partition_n && static_only;
         if (!a->s->key_terms[i] && !may_lack) {
-            return op_fail(a->o, E_BAD_REQUEST, "Some %s keys are missing: %.*s",
-                           i < a->t->table.partition_n ? "partition key parts" : "clustering", slice_shown(name), name.p);
+            return op_fail(a->o, E_BAD_REQUEST, "Some %s are missing: %.*s",
+                           i < a->t->table.partition_n ? "partition key parts" : "clustering keys", slice_shown(name), name.p);
         }
     }
     TRY(prepare_term(a, insert->json, SLICE_LIT("[json]"), cql_type_of(CQL_TEXT)));

@@ -590,19 +590,27 @@ err cass_alter_table(cass_request *q) {
 static err table_dropped(cass_request *q) {
     TRY(q->change->commit.code);
     op_charge(&q->op, CHARGE_METADATA_DELETE);
-    return cass_answer_change(q, table_change("DROPPED", q->table->table.keyspace, q->table->table.name));
+    return cass_answer_change(q, q->told);
 }
 
+/* Its definition is not read, so that a table of which a user type is missing can be dropped too. */
 err cass_drop_table(cass_request *q) {
-    bool answered;
-    err code = find_table(q, &q->tree->drop.target, ACCESS_DROP, q->tree->drop.if_exists, &answered);
-    if (answered) {
-        return code;
+    const cql_drop *s = &q->tree->drop;
+    slice keyspace = keyspace_of(q, &s->target);
+    if (cass_system_has(keyspace)) {
+        return refuse_system(q, keyspace);
+    }
+    err code = cass_container_find(q->front, &q->op, keyspace, s->target.name, &q->container);
+    if (code != OK && s->if_exists) {
+        q->op.detail_n = 0;
+        return cass_answer_void(q);
     }
     TRY(code);
+    TRY(cass_allow(q, ACCESS_DROP, NULL));
+    q->told = table_change("DROPPED", keyspace, s->target.name);
     container_deletion *remove = cass_new_change(q, container_deletion);
-    remove->database.text = q->table->table.keyspace;
-    remove->container.text = q->table->table.name;
+    remove->database.text = keyspace;
+    remove->container.text = s->target.name;
     cass_await_change(q, table_dropped);
     account_delete_container(remove);
     return OK;

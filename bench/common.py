@@ -28,13 +28,13 @@ ITEM_BYTES = 1024
 class Server:
     """A process that listens; `with` stops it."""
 
-    def __init__(self, command, name, folder, port=None, env=None):
+    def __init__(self, command, name, folder, port=None, env=None, seconds=30):
         self.name, self.folder = name, folder
         self.log = open(folder / f"{name}.log", "wb")
         self.begun = time.monotonic()
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE if port is None else self.log, stderr=self.log, env=env)
         self.port = port or self.ready_port()
-        wait_for_port(self)
+        wait_for_port(self, seconds)
 
     def ready_port(self):
         """Our own server says where it listens in its first line."""
@@ -83,7 +83,7 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def wait_for_port(server, seconds=30):
+def wait_for_port(server, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if server.process.poll() is not None:

@@ -25,7 +25,16 @@
 #include "histogram.h"
 
 enum { CONNECTIONS_MAX = 1024, HEAD = 9, SLICE_ROWS = 1000, REQUEST_BYTES = 128 * 1024, ANSWER_BYTES = 64 * 1024 };
-enum { STARTUP = 0x01, READY = 0x02, AUTHENTICATE = 0x03, QUERY = 0x07, RESULT = 0x08, PREPARE = 0x09, EXECUTE = 0x0A, AUTH_RESPONSE = 0x0F };
+enum {
+    STARTUP = 0x01,
+    READY = 0x02,
+    AUTHENTICATE = 0x03,
+    QUERY = 0x07,
+    RESULT = 0x08,
+    PREPARE = 0x09,
+    EXECUTE = 0x0A,
+    AUTH_RESPONSE = 0x0F
+};
 static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
 static struct {
@@ -391,17 +400,17 @@ static void run(const work *w, connection *connections, histogram *latencies) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: cql_load --port N [--setup] [--mode read|insert|fill|fillwide|slice|first|last] [--connections 32] [--items 10000]\n"
-                    "                [--first N] [--size 1024] [--seconds 3] [--warm-up 0.5] [--key KEY] [--throughput RU]\n");
+    fprintf(stderr,
+            "usage: cql_load --port N [--setup] [--mode read|insert|fill|fillwide|slice|first|last] [--connections 32] [--items 10000]\n"
+            "                [--first N] [--size 1024] [--seconds 3] [--warm-up 0.5] [--key KEY] [--throughput RU]\n");
     exit(2);
 }
 
 static void parse_flags(int argc, char **argv) {
     static const struct option options[] = {
-        {"port", 1, NULL, 'p'}, {"mode", 1, NULL, 'm'},    {"connections", 1, NULL, 'c'}, {"items", 1, NULL, 'i'}, {"first", 1, NULL, 'f'},
-        {"size", 1, NULL, 's'}, {"seconds", 1, NULL, 't'}, {"warm-up", 1, NULL, 'w'},     {"key", 1, NULL, 'k'},   {"setup", 0, NULL, 'S'},
-        {"throughput", 1, NULL, 'u'},
-        {0},
+        {"port", 1, NULL, 'p'},  {"mode", 1, NULL, 'm'},  {"connections", 1, NULL, 'c'}, {"items", 1, NULL, 'i'},
+        {"first", 1, NULL, 'f'}, {"size", 1, NULL, 's'},  {"seconds", 1, NULL, 't'},     {"warm-up", 1, NULL, 'w'},
+        {"key", 1, NULL, 'k'},   {"setup", 0, NULL, 'S'}, {"throughput", 1, NULL, 'u'},  {0},
     };
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (o) {

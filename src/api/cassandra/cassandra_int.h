@@ -106,6 +106,7 @@ struct cass_request {
         call_commit commit;
         call_rows rows;
         call_find find;
+        call_follow follow;
         call_within within;
         call_wipe wipe;
     } call;

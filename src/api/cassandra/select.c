@@ -58,8 +58,6 @@ static void answer(cass_selecting *g) {
 
 /* ---- sources ---- */
 
-static void go_on(cass_selecting *g);
-
 static const cql_value *key_at(const cass_selecting *g) {
     return g->keys + (size_t)g->page.partition * g->s->table->table.partition_n;
 }
@@ -112,7 +110,7 @@ static void item_read_done(call *c) {
     } else if (taken) {
         next_range(g);
     }
-    go_on(g);
+    cass_selecting_go_on(g);
 }
 
 static err read_item(cass_selecting *g, const cql_value *clustering) {
@@ -151,7 +149,7 @@ static void rows_done(call *c) {
     item_rows_cursor *cursor = &q->call.rows.cursor;
     if (c->code != OK) {
         end_early(g, c->code);
-        go_on(g);
+        cass_selecting_go_on(g);
         return;
     }
     g->page.place = cursor->place;
@@ -164,7 +162,7 @@ static void rows_done(call *c) {
     } else if (!cursor->ended && is_late(g)) {
         g->full = true;
     }
-    go_on(g);
+    cass_selecting_go_on(g);
 }
 
 static err bound_of(cass_selecting *g, const cql_bound *b, item_row_bound *bound) {
@@ -210,7 +208,7 @@ static void found(call *c) {
         g->done = g->done || (!g->full && !g->page.place.n);
         g->full = g->full || (!g->done && is_late(g));
     }
-    go_on(g);
+    cass_selecting_go_on(g);
 }
 
 static err find(cass_selecting *g) {
@@ -276,12 +274,15 @@ static err read_statics_of_page(cass_selecting *g) {
 }
 
 static err step(cass_selecting *g) {
+    if (g->follows) {
+        return cass_select_changes(g);
+    }
     if (g->scans && g->resumed && !g->static_read && g->s->table->has_static && g->page.key.n) {
         return read_statics_of_page(g);
     }
     if (g->scans && g->resumed && g->page.key.n && !g->page.place.n) { /* the page before ended between the last row and the static row */
         g->done = cass_selecting_end_partition(g) || g->done;
-        go_on(g);
+        cass_selecting_go_on(g);
         return OK;
     }
     if (g->scans) {
@@ -294,7 +295,7 @@ static err step(cass_selecting *g) {
     if (g->page.range >= g->ranges_n) { /* the page before ended between the rows and the static row */
         g->page.range = 0;
         g->page.partition += cass_selecting_end_partition(g);
-        go_on(g);
+        cass_selecting_go_on(g);
         return OK;
     }
     const cql_range *r = &g->ranges[g->page.range];
@@ -305,7 +306,7 @@ static err step(cass_selecting *g) {
 }
 
 /* A step may complete before it returns, and begin the next: the depth is bounded by the loop below. */
-static void go_on(cass_selecting *g) {
+void cass_selecting_go_on(cass_selecting *g) {
     if (g->stepping) {
         g->again = true;
         return;
@@ -394,9 +395,13 @@ static err find_partitions(cass_selecting *g) {
     cass_request *q = g->q;
     const cql_restrictions *r = &g->s->where;
     const cql_select *select = &g->s->tree->select;
-    g->scans = !r->whole_partition_key;
+    g->follows = r->change_feed;
+    g->scans = g->follows || !r->whole_partition_key;
     g->min = epk_min();
     g->max = epk_max();
+    if (g->follows && r->whole_partition_key) {
+        TRY(cql_restrict_keys(&q->op, &q->run, r, &g->keys, &g->keys_n));
+    }
     if (!g->scans) {
         TRY(cql_restrict_keys(&q->op, &q->run, r, &g->keys, &g->keys_n));
         TRY(cql_restrict_ranges(&q->op, &q->run, r, &g->ranges, &g->ranges_n));
@@ -418,7 +423,7 @@ static err find_partitions(cass_selecting *g) {
         cass_token_range(first, last, &g->min, &g->max);
     }
     bool grouped = g->s->group_n || select->distinct || select->partition_limit; /* rows of an index are not in the order of partitions */
-    if (r->uses_index && !grouped) {
+    if (r->uses_index && !grouped && !g->follows) {
         TRY(cass_index_condition(g, &g->found_by));
         g->finds = g->found_by.n;
     }
@@ -461,6 +466,6 @@ err cass_select(cass_request *q) {
     }
     TRY(find_partitions(g));
     TRY(begin_page(g));
-    go_on(g);
+    cass_selecting_go_on(g);
     return OK;
 }

@@ -1,7 +1,8 @@
 /* select.h — within api/cassandra: the state of a SELECT that is running.
  *
- * Rows come from one of four sources, page by page: single rows by their keys (call_read), ranges of a partition (call_rows), a part of the
- * hash space (call_rows), an index (call_find). Each row goes through the filters and is encoded at once, on the thread that read it. */
+ * Rows come from one of five sources, page by page: single rows by their keys (call_read), ranges of a partition (call_rows), a part of the
+ * hash space (call_rows), an index (call_find), the change feed (call_follow). Each row goes through the filters and is encoded at once, on
+ * the thread that read it. */
 #pragma once
 
 #include "api/cassandra/execute.h"
@@ -19,8 +20,9 @@ typedef struct cass_selecting {
     uint32_t keys_n;
     const cql_range *ranges; /* of each partition; points have both ends equal */
     uint32_t ranges_n;
-    bool scans; /* a part of the hash space */
-    bool finds; /* … by `found_by`, a condition that an index serves */
+    bool scans;   /* a part of the hash space */
+    bool follows; /* … its changes */
+    bool finds;   /* … by `found_by`, a condition that an index serves */
     slice found_by;
     epk min, max;
 
@@ -62,6 +64,14 @@ bool cass_selecting_take_row(cass_selecting *g, cass_row *row);
 
 /* The partition ends: if it has static columns only, they are a row. False: the page is full. */
 bool cass_selecting_end_partition(cass_selecting *g);
+
+/* A changed row, which may be the static columns of its partition. */
+bool cass_selecting_take_change(cass_selecting *g, slice body);
+
+/* Does the next step, or answers. */
+void cass_selecting_go_on(cass_selecting *g);
+MUST_CHECK err cass_select_changes(cass_selecting *g); /* select_changes.c */
+
 /* The condition of an index that finds the rows; empty: no index can. */
 MUST_CHECK err cass_index_condition(cass_selecting *g, slice *where_out);
 

@@ -303,6 +303,18 @@ bool cass_selecting_take(cass_selecting *g, slice body) {
     return taken;
 }
 
+bool cass_selecting_take_change(cass_selecting *g, slice body) {
+    const cass_table *t = g->s->table;
+    arena_mark mark = arena_marked(&g->scratch);
+    cass_row row;
+    g->row_op.detail_n = 0;
+    err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
+    code = code == OK ? budget_error(g->q->op.budget) : code;
+    bool taken = code != OK ? fail(g, code) : !cass_row_is_live(t, &row, g->q->op.now_s) || cass_selecting_take_row(g, &row);
+    arena_release(&g->scratch, mark);
+    return taken;
+}
+
 /* ---- the end ---- */
 
 static _Thread_local const cass_selecting *sorting; /* qsort has no context */

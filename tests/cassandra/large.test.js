@@ -58,6 +58,12 @@ suite("large", (t) => {
     const batch = (p, n) => t.client.batch(numbers(0, n).map((c) => ({ query: `INSERT INTO ${table} (p, c, v) VALUES (?, ?, 1)`, params: [p, c] })), { prepare: true });
     await batch(2, 2000);
     await fails(batch(3, 2001), codes.invalid, /more than 2000 rows/);
+    const texts = (p, n) => t.client.batch(numbers(0, n).map((c) => `INSERT INTO ${table} (p, c, v) VALUES (${p}, ${c}, ${"1".padStart(200)})`), {});
+    await texts(4, 1000);
+    assert.equal(Number((await t.rows(`SELECT count(*) AS n FROM ${table} WHERE p = 4`))[0].n), 1000);
+    await t.run(`DELETE FROM ${table} WHERE p = 4`);
+    await fails(texts(4, 2001), codes.invalid, /more than 2000 rows/);
+    await fails(t.client.batch(["INSERT INTO"], {}), codes.syntaxError);
     await fails(t.run(`BEGIN BATCH DELETE FROM ${table} WHERE p = 1; APPLY BATCH`), codes.invalid, /more than 2000 rows/);
     assert.equal((await t.rows(`SELECT v FROM ${table} WHERE p = 3`)).length, 0);
     await t.run(`BEGIN BATCH DELETE FROM ${table} WHERE p = 2; APPLY BATCH`);

@@ -181,51 +181,8 @@ static void texts_are_counted_in_utf16_units(void **state) {
     }
 }
 
-static table_error check_text(const char *character, size_t units, bool large) {
-    buf text = buf_init(BUF_NO_LIMIT);
-    for (size_t i = 0; i < units; i++) {
-        buf_add_slice(&text, slice_str(character));
-    }
-    bson_t *entity = BCON_NEW("PartitionKey", "p", "RowKey", "r", "Timestamp", BCON_DATE_TIME(0));
-    assert_true(bson_append_utf8(entity, "t", 1, text.p, (int)text.n));
-    table_error error = entity_check_size(slice_of(bson_get_data(entity), entity->len), large);
-    bson_destroy(entity);
-    buf_free(&text);
-    return error;
-}
-
-/* To the byte, whether or not a character is one byte. */
-static void largest_entities_are_taken(void **state) {
-    (void)state;
-    enum { REST = 4 + 2 * 2 + 34 + 8 + 2 + 4, UNITS = (ENTITY_BYTES_MAX - REST) / 2, LARGE_UNITS = (ENTITY_LARGE_BYTES_MAX - REST) / 2 };
-    static const char *const characters[] = {"a", "\xC3\xA9", "\xE2\x82\xAC"};
-    for (size_t i = 0; i < sizeof characters / sizeof *characters; i++) {
-        assert_int_equal(check_text(characters[i], UNITS, false), TABLE_FINE);
-        assert_int_equal(check_text(characters[i], UNITS + 1, false), TABLE_ENTITY_TOO_LARGE);
-        assert_int_equal(check_text(characters[i], LARGE_UNITS, true), TABLE_FINE);
-        assert_int_equal(check_text(characters[i], LARGE_UNITS + 1, true), TABLE_ENTITY_TOO_LARGE);
-    }
-}
-
-/* The annotation of a type is found wherever it is. */
-static void types_are_found_anywhere(void **state) {
-    static const char *const texts[] = {
-        "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"a@odata.type\":\"Edm.Int64\",\"a\":\"5\",\"b\":1}",
-        "{\"a@odata.type\":\"Edm.Int64\",\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"a\":\"5\",\"b\":1}",
-        "{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"a\":\"5\",\"b\":1,\"a@odata.type\":\"Edm.Int64\"}",
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        entity e;
-        doc_element a;
-        assert_int_equal(read_json(texts[i], &e), TABLE_FINE);
-        assert_true(doc_find_member(e.body, SLICE_LIT("a"), &a) && a.type == BSON_TYPE_INT64);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(largest_entities_are_taken),        cmocka_unit_test(types_are_found_anywhere),
         cmocka_unit_test(texts_are_counted_in_utf16_units),  cmocka_unit_test(times_keep_seven_digits),
         cmocka_unit_test(times_that_are_none_are_refused),   cmocka_unit_test(doubles_are_told_from_integers),
         cmocka_unit_test(numbers_compare_by_value),          cmocka_unit_test(entities_come_back),

@@ -10,6 +10,8 @@ err cass_execute_other(cass_request *q); /* q->tree: everything that names no ta
 err cass_select(cass_request *q);
 err cass_write(cass_request *q);
 
+enum { CASS_BATCH_ROWS = 2000 }; /* that a batch may change */
+
 /* Several writes as one: a BATCH in text, or a BATCH message. */
 typedef struct cass_batch_item {
     const cass_statement *statement;

@@ -99,6 +99,22 @@ static err read_message(cass_request *q) {
     }
 }
 
+static err parse_texts(cass_request *q) {
+    if (q->conn->reach.proof == ACCESS_NOBODY) { /* it is refused before its text counts */
+        return OK;
+    }
+    if (q->envelope.opcode == CASS_QUERY || q->envelope.opcode == CASS_PREPARE) {
+        return cql_parse(&q->op, q->query.text, &q->tree);
+    }
+    for (uint32_t i = 0; i < q->batch.n; i++) {
+        cass_batch_part *part = &q->batch.parts[i];
+        if (!part->id.n) {
+            TRY(cql_parse(&q->op, part->text, &part->tree));
+        }
+    }
+    return OK;
+}
+
 static err decode(cass_request *q) {
     err code = OK;
     if (q->envelope.flags & CASS_FLAG_COMPRESSED && q->version < CASS_VERSION_SEGMENTS) {
@@ -118,9 +134,7 @@ static err decode(cass_request *q) {
         q->op.protocol_code = CASS_CODE_PROTOCOL;
     }
     TRY(code);
-    bool text = q->envelope.opcode == CASS_QUERY || q->envelope.opcode == CASS_PREPARE;
-    bool known = q->conn->reach.proof != ACCESS_NOBODY; /* others are refused before their text counts */
-    return text && known ? cql_parse(&q->op, q->query.text, &q->tree) : OK;
+    return parse_texts(q);
 }
 
 static void go_on(cass_request *q, err code) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/cassandra/envelope.h"
+#include "cql/parse.h"
 #include "cql/value.h"
 
 typedef struct cass_startup {
@@ -61,14 +62,15 @@ MUST_CHECK err cass_prepare_read(op *o, slice body, unsigned version, cass_query
 MUST_CHECK err cass_execute_read(op *o, slice body, unsigned version, cass_query *query_out);
 
 typedef struct cass_batch_part {
-    slice text, id; /* one of them */
+    slice text, id;            /* one of them */
+    const cql_statement *tree; /* of a text; set by whoever parses it */
     const cql_value *values;
     uint32_t values_n;
 } cass_batch_part;
 
 typedef struct cass_batch {
     uint8_t kind; /* cql_batch_kind */
-    const cass_batch_part *parts;
+    cass_batch_part *parts;
     uint32_t n;
     cass_params params;
 } cass_batch;

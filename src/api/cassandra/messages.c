@@ -263,8 +263,14 @@ static err analyse_part(cass_request *q, op *o, const cql_statement *tree, slice
     return OK;
 }
 
+/* Each statement changes a row at least, so more are refused before they are analysed. */
+static err check_size(op *o, uint32_t n) {
+    return n <= CASS_BATCH_ROWS ? OK : op_fail(o, E_BAD_REQUEST, "The batch changes more than %d rows.", CASS_BATCH_ROWS);
+}
+
 static err analyse_batch(cass_request *q, op *o, const cql_statement *tree, slice keyspace, cql_receiver *markers,
                          const cass_statement ***parts_out) {
+    TRY(check_size(o, tree->batch.n));
     const cass_statement **parts = arena_array(o->arena, const cass_statement *, tree->batch.n ? tree->batch.n : 1);
     cql_receiver timestamp = {.name = SLICE_LIT("[timestamp]"), .type = cql_type_of(CQL_BIGINT)};
     if (tree->batch.usings.timestamp) {
@@ -289,7 +295,6 @@ static err run_text_batch(cass_request *q, const cql_statement *tree, slice keys
 }
 
 static err prepare_item(cass_request *q, const cass_batch_part *part, slice keyspace, cass_batch_item *item) {
-    const cql_statement *tree;
     if (part->id.n) {
         cass_prepared *p = cass_prepared_find(q->front->prepares, part->id);
         const cass_table *table = NULL;
@@ -311,9 +316,8 @@ static err prepare_item(cass_request *q, const cass_batch_part *part, slice keys
         TRY(cass_allow(q, verbs_of(p->tree), c));
         item->statement = &p->statement;
     } else {
-        TRY(cql_parse(&q->op, part->text, &tree));
-        cql_receiver *markers = arena_array(q->frame->arena, cql_receiver, tree->markers_n ? tree->markers_n : 1);
-        TRY(analyse_part(q, &q->op, tree, keyspace, markers, &item->statement));
+        uint32_t n = part->tree->markers_n;
+        TRY(analyse_part(q, &q->op, part->tree, keyspace, arena_array(q->frame->arena, cql_receiver, n ? n : 1), &item->statement));
     }
     if (item->statement->tree->markers_n != part->values_n) {
         return cass_invalid(q, "There were %u markers(?) in CQL but %u bound variables", item->statement->tree->markers_n, part->values_n);
@@ -324,6 +328,7 @@ static err prepare_item(cass_request *q, const cass_batch_part *part, slice keys
 }
 
 err cass_batch_message(cass_request *q) {
+    TRY(check_size(&q->op, q->batch.n));
     cass_batch_item *items = arena_array(q->frame->arena, cass_batch_item, q->batch.n ? q->batch.n : 1);
     slice keyspace = q->batch.params.keyspace.n ? q->batch.params.keyspace : q->keyspace;
     for (uint32_t i = 0; i < q->batch.n; i++) {

@@ -2,7 +2,7 @@
 #include "api/cassandra/write.h"
 
 /* The rows that are committed together. A statement with more is committed in several rounds, a batch is refused. */
-enum { ROUND_ROWS = 1000, ROUND_BYTES = 2 * 1024 * 1024, BATCH_ROWS = 2000 };
+enum { ROUND_ROWS = 1000, ROUND_BYTES = 2 * 1024 * 1024 };
 
 typedef struct writing {
     cass_request *q;
@@ -49,14 +49,14 @@ static err explain(writing *w, err code, const op *by) {
 }
 
 static bool is_full(const writing *w) {
-    return w->rows.n >= (w->batch ? BATCH_ROWS : ROUND_ROWS) || (!w->batch && w->read_bytes > ROUND_BYTES);
+    return w->rows.n >= (w->batch ? CASS_BATCH_ROWS : ROUND_ROWS) || (!w->batch && w->read_bytes > ROUND_BYTES);
 }
 
 static err keep_row(writing *w, const cass_target *t) {
     cass_targets *rows = &w->rows;
     op *o = &w->round_op;
     if (w->batch && is_full(w)) {
-        return cass_invalid(w->q, "The batch changes more than %d rows.", BATCH_ROWS);
+        return cass_invalid(w->q, "The batch changes more than %d rows.", CASS_BATCH_ROWS);
     }
     if (rows->n == rows->room) {
         uint32_t room = rows->room ? 2 * rows->room : 8;
@@ -344,7 +344,7 @@ static void range_read(call *c) {
     const item_rows_cursor *cursor = &w->q->call.rows.cursor;
     err code = c->code != OK ? c->code : explain(w, w->code, &w->row_op);
     if (code == OK && w->more && w->batch) {
-        code = cass_invalid(w->q, "The batch deletes ranges of more than %d rows: delete them outside a batch.", BATCH_ROWS);
+        code = cass_invalid(w->q, "The batch deletes ranges of more than %d rows: delete them outside a batch.", CASS_BATCH_ROWS);
     }
     if (code != OK) {
         fail(w, code);

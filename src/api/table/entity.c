@@ -7,7 +7,6 @@
 
 #define TYPE_SUFFIX "@odata.type"
 
-static const slice type_suffix = {TYPE_SUFFIX, sizeof TYPE_SUFFIX - 1};
 static const slice partition_name = {"PartitionKey", 12}, row_name = {"RowKey", 6}, timestamp_name = {"Timestamp", 9};
 
 slice entity_text(slice body, slice name) {
@@ -71,7 +70,6 @@ typedef struct reader {
     slice source; /* BSON of the JSON text */
     bson_t *to;
     size_t properties;
-    bool apart; /* an annotation of a type is not right before its property */
 } reader;
 
 static bool append_ticks(reader *r, slice name, int64_t ticks) {
@@ -166,33 +164,14 @@ static edm_type plain_type(const doc_element *e) {
                                        : EDM_DOUBLE;
 }
 
-static bool names_type_of(slice annotation, slice name) {
-    return annotation.n == name.n + type_suffix.n && slice_starts(annotation, name) &&
-           slice_eq(slice_skip(annotation, name.n), type_suffix);
-}
-
-static bool names_a_type(slice name) {
-    return name.n >= type_suffix.n && slice_eq(slice_skip(name, name.n - type_suffix.n), type_suffix);
-}
-
-/* Whether the annotation of a type is elsewhere than right before its property, where SDKs write it. */
-static bool has_types_apart(slice source) {
-    doc_walk w;
-    doc_element e, before = {0};
-    bool apart = false;
-    for (doc_walk_init(&w, source); !apart && doc_walk_next(&w, &e); before = e) {
-        apart = names_a_type(before.key) && !names_type_of(before.key, e.key);
-    }
-    return apart || names_a_type(before.key);
-}
-
+/* The annotation usually lies next to the property: before it in what we write. */
 static table_error find_type(const reader *r, const doc_element *before, const doc_element *e, edm_type *type_out) {
     doc_element annotation = *before;
+    slice suffix = SLICE_LIT(TYPE_SUFFIX);
     *type_out = plain_type(e);
-    if (!names_type_of(before->key, e->key)) {
-        if (!r->apart) {
-            return TABLE_FINE;
-        }
+    bool beside =
+        before->key.n == e->key.n + suffix.n && slice_starts(before->key, e->key) && slice_eq(slice_skip(before->key, e->key.n), suffix);
+    if (!beside) {
         slice name = arena_printf(r->op->arena, "%.*s" TYPE_SUFFIX, (int)e->key.n, e->key.p);
         if (!doc_find_member(r->source, name, &annotation)) {
             return TABLE_FINE;
@@ -292,7 +271,7 @@ table_error entity_read(op *o, const entity_ask *ask, entity *out) {
         op_fail(o, E_BAD_REQUEST, "The body must be one JSON object (%s at byte %zu).", why.reason ? why.reason : "not an object",
                 why.offset);
     } else {
-        reader r = {.op = o, .source = buf_view(&source), .to = &to, .apart = has_types_apart(buf_view(&source))};
+        reader r = {.op = o, .source = buf_view(&source), .to = &to};
         error = read_body(&r, ask, out);
     }
     bson_destroy(&to);
@@ -331,35 +310,19 @@ size_t entity_size(slice body, size_t *properties_out) {
     return size;
 }
 
-static size_t count_properties(slice body) {
-    doc_walk w;
-    doc_element e;
-    size_t n = 0;
-    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
-        n += !entity_is_system(e.key) && !edm_is_ticks(e.key);
-    }
-    return n;
-}
-
-/* No property counts more than twice its bytes and three: most entities need not be measured. */
-static bool is_surely_within(slice body, size_t properties, size_t most) {
-    return 4 + 2 * body.n + 3 * properties <= most;
-}
-
 table_error entity_check_size(slice body, bool large) {
-    size_t properties = count_properties(body), most = large ? ENTITY_LARGE_BYTES_MAX : ENTITY_BYTES_MAX;
+    size_t properties, size = entity_size(body, &properties);
     if (properties > ENTITY_PROPERTIES_MAX) {
         return TABLE_TOO_MANY_PROPERTIES;
     }
-    return is_surely_within(body, properties, most) || entity_size(body, &properties) <= most ? TABLE_FINE : TABLE_ENTITY_TOO_LARGE;
+    return size > (large ? ENTITY_LARGE_BYTES_MAX : ENTITY_BYTES_MAX) ? TABLE_ENTITY_TOO_LARGE : TABLE_FINE;
 }
 
 table_error entity_check_limits(slice body, bool large) {
     doc_walk w;
     doc_element e;
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e) && !large;) {
-        bool may_be_large = (e.type == BSON_TYPE_UTF8 || e.type == BSON_TYPE_BINARY) && 2 * e.value.n > ENTITY_VALUE_MAX;
-        if (may_be_large && size_of_value(&e) > ENTITY_VALUE_MAX + 4) {
+        if ((e.type == BSON_TYPE_UTF8 || e.type == BSON_TYPE_BINARY) && size_of_value(&e) > ENTITY_VALUE_MAX + 4) {
             return TABLE_VALUE_TOO_LARGE;
         }
     }

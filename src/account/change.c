@@ -522,6 +522,18 @@ static err add_unique_keys(const container_replacement *replace, commit_group *g
     return item_unique_add(&replace->base.account->items, group, c, (unsigned)before->unique_keys_n, replace->base.op);
 }
 
+/* Entries of dropped unique keys. Of more items than can be visited in one step they are left, and go with the container. */
+static err drop_unique_keys(const container_replacement *replace, commit_group *group, const container *before, const container *c) {
+    range_usage usage = range_usage_of_all(c);
+    bool any = false;
+    for (size_t i = 0; i < before->unique_keys_n; i++) {
+        any = any || (c->unique_keys[i].dropped && !before->unique_keys[i].dropped);
+    }
+    bool few = usage.items <= UNIQUE_ADD_ITEMS_MAX && usage.bytes <= UNIQUE_ADD_BYTES_MAX && !account__is_wide(c);
+    container *old = (container *)(uintptr_t)before; /* is only read */
+    return any && few ? item_unique_drop(&replace->base.account->items, group, old, c, replace->base.op) : OK;
+}
+
 /* Starts the work that a new ttl, change feed policy or indexing policy needs in the first home, in the same commit as the record. */
 static void replace_first_part(container_replacement *replace, commit_group *group, const container *before, container *c) {
     const home *home = replace->base.account->homes[0];
@@ -593,7 +605,8 @@ static err apply_replace_container(account_change *change, commit_group *group) 
         set_wanted(replace, c, before->version);
         return OK;
     }
-    err code = add_unique_keys(replace, group, before, c);
+    err code = drop_unique_keys(replace, group, before, c);
+    code = code != OK ? code : add_unique_keys(replace, group, before, c);
     if (code != OK) {
         container_give(c);
         return code;

@@ -284,11 +284,12 @@ static err read_unique_paths(op *o, const bson_iter_t *member, unique_key *key) 
     return key->n ? OK : op_fail(o, E_BAD_REQUEST, "A unique key must have at least one path.");
 }
 
-/* For front ends only: {"paths": […], "index": specification of a key index}. */
+/* For front ends only: {"paths": […], "index": specification of a key index, "dropped": true}. */
 static err read_unique_index(op *o, const bson_iter_t *each, unique_key *key) {
     bson_iter_t member;
     uint32_t n;
     const uint8_t *p;
+    key->dropped = bson_iter_recurse(each, &member) && bson_iter_find(&member, "dropped");
     if (!bson_iter_recurse(each, &member) || !bson_iter_find(&member, "index") || !BSON_ITER_HOLDS_DOCUMENT(&member)) {
         return OK;
     }
@@ -310,15 +311,20 @@ static err read_unique_keys(op *o, slice properties, container *c) {
     if (!BSON_ITER_HOLDS_ARRAY(&list) || !bson_iter_recurse(&list, &each)) {
         return op_fail(o, E_BAD_REQUEST, "The unique key policy's 'uniqueKeys' must be an array.");
     }
-    unique_key *keys = arena_array(o->arena, unique_key, LIMIT_UNIQUE_KEYS);
+    unique_key *keys = arena_array(o->arena, unique_key, LIMIT_UNIQUE_SLOTS);
+    size_t in_use = 0;
     c->unique_keys = keys;
     while (bson_iter_next(&each)) {
-        if (c->unique_keys_n == LIMIT_UNIQUE_KEYS) {
-            return op_fail(o, E_BAD_REQUEST, "A container may have at most %d unique keys.", LIMIT_UNIQUE_KEYS);
+        if (c->unique_keys_n == LIMIT_UNIQUE_SLOTS) {
+            return op_fail(o, E_BAD_REQUEST,
+                           "Too many unique keys of the container were dropped: make a new container and copy the items.");
         }
         TRY(read_unique_paths(o, &each, &keys[c->unique_keys_n]));
         TRY(c->row.n ? read_unique_index(o, &each, &keys[c->unique_keys_n]) : OK);
-        c->unique_keys_n++;
+        in_use += !keys[c->unique_keys_n++].dropped;
+        if (in_use > LIMIT_UNIQUE_KEYS) {
+            return op_fail(o, E_BAD_REQUEST, "A container may have at most %d unique keys.", LIMIT_UNIQUE_KEYS);
+        }
     }
     return OK;
 }
@@ -507,7 +513,7 @@ err settings_check_replace(op *o, const container *before, const container *afte
     bool same = before->row.n ? before->unique_keys_n <= after->unique_keys_n : before->unique_keys_n == after->unique_keys_n;
     for (size_t i = 0; same && i < before->unique_keys_n; i++) {
         const unique_key *a = &before->unique_keys[i], *b = &after->unique_keys[i];
-        same = same_paths(a->paths, a->n, b->paths, b->n);
+        same = b->dropped || (!a->dropped && same_paths(a->paths, a->n, b->paths, b->n));
     }
     if (!same) {
         return op_fail(o, E_FORBIDDEN,

@@ -48,6 +48,7 @@ enum {
     LIMIT_TRANSACTION_SECONDS = 60, /* max. idle time with a snapshot; less than the clock slack of the change feed and the sweep */
 
     LIMIT_UNIQUE_KEYS = 10,
+    LIMIT_UNIQUE_SLOTS = 100, /* unique keys of a container, with those that were dropped */
     LIMIT_UNIQUE_PATHS = 16,
     LIMIT_VERSION_MINUTES = 30 * 24 * 60, /* max. retention of all versions by the change feed */
     LIMIT_FOLLOW_STRETCHES = 8192,        /* parts of the hash space that a follower of changes may track; each range has one or more */

@@ -278,8 +278,9 @@ static void fetch_one(const item_commit *c, const item_op *op) {
         fetch_item(c, home, &op->key, op->row_after);
     }
     for (unsigned i = 0; has_body(op) && i < c->container->unique_keys_n; i++) {
-        item_unique_key(c->container, i, &op->key, op->body, &k);
-        fetch(home, STORE_INDEX, &k);
+        if (item_unique_key(c->container, i, &op->key, op->body, &k)) {
+            fetch(home, STORE_INDEX, &k);
+        }
     }
 }
 

@@ -191,6 +191,7 @@ typedef struct unique_key {
     const doc_path *paths;
     size_t n;
     const mql_index *of; /* only items that have a key in this index count (mql/key.h); NULL: all */
+    bool dropped;        /* it checks nothing any more; its number is not used again, since entries may be left */
 } unique_key;
 
 /* Items expire at a date that they hold: their earliest key in the index that is a date, plus a number of seconds. */

@@ -435,6 +435,8 @@ bool item_expires_by_date(const container *c, slice body, int64_t *at_s_out);
  * The committer does nothing else meanwhile, so the caller bounds the number of items. */
 enum { UNIQUE_ADD_ITEMS_MAX = 50000, UNIQUE_ADD_BYTES_MAX = 64 * 1024 * 1024 };
 MUST_CHECK err item_unique_add(const items *s, commit_group *group, container *c, unsigned from, op *o);
+/* The same: removes the entries of unique keys of `before` that `after` has dropped. */
+MUST_CHECK err item_unique_drop(const items *s, commit_group *group, container *before, const container *after, op *o);
 MUST_CHECK err item_unique_holder_at(const container *c, const item_moment *moment, slice unique_key, item_found *found_out);
 
 /* The throughput of the key's range in RU/s; 0: no limit. */

@@ -81,7 +81,7 @@ bool item_unique_key(const container *c, unsigned index, const item_key *key, sl
     char room[LIMIT_UNIQUE_PATHS * VALUE_BYTES_MAX], short_room[1 + DIGEST_BYTES];
     buf values = {.p = room, .cap = sizeof room, .max = sizeof room};
     buf shortened = {.p = short_room, .cap = sizeof short_room, .max = sizeof short_room};
-    if (unique->of && !is_in(unique->of, body)) {
+    if (unique->dropped || (unique->of && !is_in(unique->of, body))) {
         return false;
     }
     for (size_t i = 0; i < unique->n; i++) {
@@ -172,9 +172,14 @@ size_t item__unique_remove(const item_work *w, const item_key *key, slice body) 
 typedef struct adding {
     item_work work;
     op *op;
-    unsigned from; /* the first new key */
-    bool counts;   /* the second pass: the entries are there, their size is counted */
+    unsigned from;          /* the first new key */
+    const container *after; /* instead: keys that it has dropped are removed; NULL: keys are added */
+    bool counts;            /* the second pass: the entries are there, their size is counted */
 } adding;
+
+static bool is_concerned(const adding *a, unsigned i) {
+    return a->after ? a->after->unique_keys[i].dropped : i >= a->from;
+}
 
 /* A key is looked up in the group, which has those of the items before. */
 static err add_key(adding *a, const layout_key *k, item_place place) {
@@ -195,18 +200,22 @@ static err add_key(adding *a, const layout_key *k, item_place place) {
 static err add_keys_of(adding *a, item_place place, slice body) {
     item_work *w = &a->work;
     item_key key;
-    size_t n = 0;
+    int64_t n = 0;
     TRY(item__key_of(w->container, w->arena, body, &key));
-    for (unsigned i = a->from; i < w->container->unique_keys_n; i++) {
+    for (unsigned i = 0; i < w->container->unique_keys_n; i++) {
         layout_key k;
-        if (item_unique_key(w->container, i, &key, body, &k)) {
-            n += k.n + 12;
-            TRY(a->counts ? OK : add_key(a, &k, place));
+        if (!is_concerned(a, i) || !item_unique_key(w->container, i, &key, body, &k)) {
+            continue;
         }
+        n += (a->after ? -1 : 1) * (int64_t)(k.n + 12);
+        if (a->after && !a->counts) {
+            store_delete(&w->group->batch, STORE_INDEX, layout_view(&k));
+        }
+        TRY(a->after || a->counts ? OK : add_key(a, &k, place));
     }
     if (a->counts && n) {
         TRY(item__enter(w, &key));
-        item__count_index(w, &key, (int64_t)n);
+        item__count_index(w, &key, n);
         counts_log_link(w->group, w->range);
     }
     return OK;
@@ -237,13 +246,14 @@ static err add_keys_of_segment(adding *a, uint32_t segment) {
 }
 
 /* Counts only after all keys have proved unique, since a failed commit takes back its batch, but not the counts. */
-err item_unique_add(const items *s, commit_group *group, container *c, unsigned from, op *o) {
+static err change_entries(const items *s, commit_group *group, container *c, unsigned from, const container *after, op *o) {
     arena scratch = arena_init();
     const container_tiles *tiles = c->tiles;
     container_part *part = container_part_of(c->space, s->homes[0]);
     adding a = {
         .op = o,
         .from = from,
+        .after = after,
         .work = {.items = s, .home = s->homes[0], .group = group, .container = c, .part = part, .tiles = part->tiles, .arena = &scratch}};
     err code = OK;
     for (size_t i = 0; i < 2 * tiles->segments_n && code == OK; i++) {
@@ -251,8 +261,16 @@ err item_unique_add(const items *s, commit_group *group, container *c, unsigned 
         bool here = tiles->segment_homes[segment] == s->homes[0];
         a.counts = i >= tiles->segments_n;
         code = here ? add_keys_of_segment(&a, tiles->segments[segment])
-                    : op_fail(o, E_BAD_REQUEST, "A unique key cannot be added to a container in several stores.");
+                    : op_fail(o, E_BAD_REQUEST, "A unique key cannot be added to a container in several stores, or be dropped.");
     }
     arena_free(&scratch);
     return code;
+}
+
+err item_unique_add(const items *s, commit_group *group, container *c, unsigned from, op *o) {
+    return change_entries(s, group, c, from, NULL, o);
+}
+
+err item_unique_drop(const items *s, commit_group *group, container *before, const container *after, op *o) {
+    return change_entries(s, group, before, 0, after, o);
 }

@@ -382,6 +382,36 @@ suite("unique indexes", (t) => {
     await collection.insertOne({ a: 1 });
   });
 
+  t.it("are dropped and built again", async () => {
+    const collection = t.collection();
+    await collection.insertMany(Array.from({ length: 200 }, (_, i) => ({ _id: i, a: i, b: i, c: i })));
+    for (const name of ["a", "b", "c"]) await collection.createIndex({ [name]: 1 }, { unique: true });
+    const refused = async (document) => Object.keys((await fails(collection.insertOne(document), 11000)).keyPattern ?? {});
+    await collection.dropIndex("b_1");
+    await collection.insertOne({ _id: "same b", a: "x", b: 7, c: "x" });
+    await fails(collection.insertOne({ a: 7, b: "y", c: "y" }), 11000);
+    await fails(collection.insertOne({ a: "y", b: "y", c: 7 }), 11000);
+    await fails(collection.createIndex({ b: 1 }, { unique: true }), 11000);
+    await collection.deleteOne({ _id: "same b" });
+    await collection.updateOne({ _id: 5 }, { $set: { b: 1000 } });
+    await collection.createIndex({ b: 1 }, { unique: true }); // under another number: nothing of the old one is left
+    assert.deepEqual((await collection.indexes()).map((x) => x.name), ["_id_", "a_1", "c_1", "b_1"]);
+    await fails(collection.insertOne({ a: "z", b: 1000, c: "z" }), 11000);
+    await collection.insertOne({ _id: "five", a: "z", b: 5, c: "z" });
+    await collection.dropIndexes();
+    await collection.insertMany([{ a: 1, b: 1, c: 1 }, { a: 1, b: 1, c: 1 }]);
+    await collection.deleteMany({ a: 1 });
+    for (let i = 0; i < 12; i++) {
+      await collection.createIndex({ a: 1 }, { unique: true });
+      assert.deepEqual(await refused({ a: 2, b: 2, c: 2 }), ["a"]);
+      await collection.updateOne({ _id: 2 }, { $set: { a: `moved${i}` } });
+      await collection.insertOne({ _id: `again${i}`, a: 2 });
+      await collection.deleteOne({ _id: `again${i}` });
+      await collection.updateOne({ _id: 2 }, { $set: { a: 2 } });
+      await collection.dropIndex({ a: 1 });
+    }
+  });
+
   t.it("may be sparse or partial", async () => {
     const collection = t.collection();
     await collection.insertMany([{ _id: 1 }, { _id: 2 }, { _id: 3, mail: "a" }]);

@@ -267,8 +267,9 @@ int32_t mongo_wide_log_minutes(const mongo_front *front, slice database) {
 static err check_may_change(mongo_request *q) {
     return q->conn->reach.verbs & ACCESS_ALTER
                ? OK
-               : op_fail_as(&q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
-                            "The first change stream turns on the logs of its collections, which changes them: open one with a read-write key.");
+               : op_fail_as(
+                     &q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
+                     "The first change stream turns on the logs of its collections, which changes them: open one with a read-write key.");
 }
 
 static err positions_ready(mongo_request *q);
@@ -412,10 +413,8 @@ static err open_members(mongo_request *q) {
     wide_opening *o = opening_of(q);
     mongo_cursor *c = o->cursor = mongo_stream_cursor(q, o->given);
     mongo_wide *w = c->stream->wide = mem_zero(sizeof *w);
-    *w = (mongo_wide){.deployment = o->deployment,
-                      .database = o->deployment ? 0 : number_of(q),
-                      .watch = c->stream->watch,
-                      .memory = &c->memory};
+    *w = (mongo_wide){
+        .deployment = o->deployment, .database = o->deployment ? 0 : number_of(q), .watch = c->stream->watch, .memory = &c->memory};
     err code = look(q, w);
     if (code == OK && o->given->position.n && !read_position(w, o->given->position)) {
         code = op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is not one of this stream.");

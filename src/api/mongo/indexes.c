@@ -335,6 +335,7 @@ typedef struct indexing {
 static indexing *begin_change(mongo_request *q) {
     indexing *c = q->state = arena_new(q->frame->arena, indexing);
     c->memo = mongo_memo_of(q->container);
+    c->memo.slots = mongo_memo_slots(q->frame->arena, &c->memo);
     c->before = mql_length(mql_array(c->memo.indexes));
     c->out = buf_init(BUF_NO_LIMIT);
     c->list = mql_build(&c->out);
@@ -521,9 +522,6 @@ static err keep_others(mongo_request *q, indexing *c, mql_value which) {
         bool is_id = mongo_index_read(e.value, &x) && slice_eq(x.name, SLICE_LIT("_id_")), named = is_named(which, &x);
         if (named && is_id && !all) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "cannot drop _id index");
-        }
-        if (named && !is_id && x.unique) {
-            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "A unique index cannot be dropped; drop the collection.");
         }
         if (!named || is_id) {
             mql_add_next(&c->list, mql_of(&e));

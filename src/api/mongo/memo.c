@@ -30,6 +30,7 @@ mongo_memo mongo_memo_of(const container *c) {
         .uuid = uuid.n == 21 ? slice_skip(uuid, 5) : SLICE_EMPTY,
         .shard_key = bytes_of(c->memo, "shardKey", BSON_TYPE_DOCUMENT),
         .indexes = indexes.n ? indexes : id_indexes(),
+        .slots = bytes_of(c->memo, "slots", BSON_TYPE_ARRAY),
         .options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT),
         .log_minutes = log.type == BSON_TYPE_INT32 ? doc_load_i32(log.bytes.p) : 0,
     };
@@ -43,6 +44,7 @@ slice mongo_memo_write(arena *a, const mongo_memo *memo) {
         mongo_add_document(&b, "shardKey", memo->shard_key);
     }
     mongo_add_array(&b, "indexes", memo->indexes.n ? memo->indexes : id_indexes());
+    mongo_add_array(&b, "slots", mongo_memo_slots(a, memo));
     if (memo->options.n) {
         mongo_add_document(&b, "options", memo->options);
     }
@@ -146,13 +148,53 @@ static void include_key(mql_builder *b, const mongo_index *x) {
     arena_free(&scratch);
 }
 
+/* ---- slots of unique indexes ---- */
+
+static bool unique_named(const mongo_memo *memo, slice name, mongo_index *x) {
+    doc_walk list;
+    doc_element each;
+    for (doc_walk_init(&list, memo->indexes); name.n && doc_walk_next(&list, &each);) {
+        if (each.type == BSON_TYPE_DOCUMENT && mongo_index_read(each.value, x) && x->unique && slice_eq(x->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_slot(const mongo_memo *memo, slice name) {
+    doc_walk list;
+    doc_element each;
+    for (doc_walk_init(&list, memo->slots); memo->slots.n && doc_walk_next(&list, &each);) {
+        if (each.type == BSON_TYPE_UTF8 && slice_eq(doc_element_text(&each), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+slice mongo_memo_slots(arena *a, const mongo_memo *memo) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    doc_walk list;
+    doc_element each;
+    mongo_index x;
+    for (doc_walk_init(&list, memo->slots); memo->slots.n && doc_walk_next(&list, &each);) {
+        slice name = each.type == BSON_TYPE_UTF8 ? doc_element_text(&each) : SLICE_EMPTY;
+        mql_add_next(&b, mql_text(a, unique_named(memo, name, &x) ? name : SLICE_EMPTY));
+    }
+    for (doc_walk_init(&list, memo->indexes); memo->indexes.n && doc_walk_next(&list, &each);) {
+        bool unique = each.type == BSON_TYPE_DOCUMENT && mongo_index_read(each.value, &x) && x.unique;
+        if (unique && !slice_eq(x.name, SLICE_LIT("_id_")) && !has_slot(memo, x.name)) {
+            mql_add_next(&b, mql_text(a, x.name));
+        }
+    }
+    return mongo_built_copy(a, &b, &out);
+}
+
 static void include_unique(mql_builder *b, const mongo_index *x) {
     doc_walk keys;
     doc_element key;
     buf text = buf_init(BUF_NO_LIMIT);
-    if (!x->unique || slice_eq(x->name, SLICE_LIT("_id_"))) {
-        return;
-    }
     mql_open_next(b, BSON_TYPE_DOCUMENT);
     mongo_open_array(b, "paths");
     for (doc_walk_init(&keys, x->key); doc_walk_next(&keys, &key);) {
@@ -178,6 +220,26 @@ static void include_unique(mql_builder *b, const mongo_index *x) {
     }
     mql_close(b);
     buf_free(&text);
+}
+
+/* The policy wants paths of a dropped key too. */
+static void include_dropped(mql_builder *b) {
+    char path[] = "\4\0\0\0/_d";
+    mql_open_next(b, BSON_TYPE_DOCUMENT);
+    mongo_open_array(b, "paths");
+    mql_add_next(b, (mql_value){BSON_TYPE_UTF8, slice_of(path, sizeof path)});
+    mql_close(b);
+    mongo_add_bool(b, "dropped", true);
+    mql_close(b);
+}
+
+static void add_unique_keys(arena *a, mql_builder *b, const mongo_memo *memo) {
+    doc_walk list;
+    doc_element each;
+    mongo_index x;
+    for (doc_walk_init(&list, mongo_memo_slots(a, memo)); doc_walk_next(&list, &each);) {
+        unique_named(memo, doc_element_text(&each), &x) ? include_unique(b, &x) : include_dropped(b);
+    }
 }
 
 static void add_ttl(mql_builder *b, const mongo_index *x) {
@@ -248,7 +310,7 @@ err mongo_settings_of(op *o, slice name, const mongo_memo *memo, slice *settings
     }
     mongo_open_document(&b, "uniqueKeyPolicy");
     mongo_open_array(&b, "uniqueKeys");
-    each_index(&b, memo, include_unique);
+    add_unique_keys(o->arena, &b, memo);
     mql_close(&b);
     mql_close(&b);
     *settings_out = mongo_built_copy(o->arena, &b, &out);

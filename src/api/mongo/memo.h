@@ -2,7 +2,7 @@
  * UUID; and the container's settings that follow from these.
  *
  *   {"uuid": BinData, "shardKey": {"a.b": "hashed"}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}, …],
- *    "options": {…}, "log": 1440} */
+ *    "slots": ["email_1", ""], "options": {…}, "log": 1440} */
 #pragma once
 
 #include "base/op.h"
@@ -13,6 +13,8 @@ typedef struct mongo_memo {
     slice uuid;          /* 16 bytes; empty: another API made the container */
     slice shard_key;     /* a document with one member; empty: the collection is not sharded */
     slice indexes;       /* an array of index specifications; the first is that of _id */
+    slice slots;         /* an array: names of the unique indexes by their numbers in the container, "" for dropped ones; empty: see
+                            mongo_memo_slots */
     slice options;       /* as listCollections shows them; empty: none */
     int32_t log_minutes; /* how long versions are kept for change streams; 0: not at all */
 } mongo_memo;
@@ -20,6 +22,9 @@ typedef struct mongo_memo {
 /* Reads the memo. Slices point into the container's memo, or are constant. */
 mongo_memo mongo_memo_of(const container *c);
 slice mongo_memo_write(arena *a, const mongo_memo *memo);
+/* The slots that its indexes need: those that it has, and then new unique indexes in their order. Before indexes are removed from a memo,
+ * they must be noted in its `slots`. */
+slice mongo_memo_slots(arena *a, const mongo_memo *memo);
 
 /* The path of the shard key as the core spells paths: "/\"a\"/\"b\""; empty if there is none. */
 slice mongo_path_text(arena *a, slice dotted);

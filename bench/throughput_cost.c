@@ -57,7 +57,7 @@ static void *refuse(void *p) {
 static void *add_to_meter(void *p) {
     range *r = p;
     for (uint64_t i = 0; i < r->operations; i++) {
-        meter_add(&r->meter, 1, (uint32_t)(i & 1023), false, false);
+        meter_add(&r->meter, METER_READ, 1, (uint32_t)(i & 1023), false, false);
     }
     return NULL;
 }

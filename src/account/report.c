@@ -107,7 +107,7 @@ static void add_sample(meter_sample *to, const meter_sample *s) {
     to->latency_average_us = requests ? (uint32_t)llrint(latency / (double)requests) : 0;
     to->latency_max_us = s->latency_max_us > to->latency_max_us ? s->latency_max_us : to->latency_max_us;
     to->normalized = s->normalized > to->normalized ? s->normalized : to->normalized;
-    to->ru += s->ru;
+    meter_sample_add_ru(to, s);
     to->requests = narrow(requests);
     to->throttled = narrow((uint64_t)to->throttled + s->throttled);
 }

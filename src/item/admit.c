@@ -13,7 +13,7 @@ static uint32_t elapsed_us(const op *o, int64_t now_us) {
 }
 
 static void count_refused(const items *s, const op *o, container_range *range) {
-    meter_add(&range->meter, 0, elapsed_us(o, clock_monotonic_us(s->clock)), true, false);
+    meter_add(&range->meter, METER_READ, 0, elapsed_us(o, clock_monotonic_us(s->clock)), true, false);
 }
 
 static uint32_t wait_ms(int64_t ns) {
@@ -95,10 +95,10 @@ void item__admit_each(item_commit *c) {
 
 /* ---- charging ---- */
 
-void item__debit(const items *s, const op *o, container_range *range, const item_key *key, double ru, bool failed) {
+void item__debit(const items *s, const op *o, container_range *range, const item_key *key, meter_work work, double ru, bool failed) {
     int64_t now_us = clock_monotonic_us(s->clock);
     bucket_charge(container_range_bucket(range), class_of(o), ru, now_us * 1000);
-    meter_add(&range->meter, ru, elapsed_us(o, now_us), false, failed);
+    meter_add(&range->meter, work, ru, elapsed_us(o, now_us), false, failed);
     if (key) {
         item__note_spent(range, key, ru, now_us * 1000);
     }
@@ -112,14 +112,14 @@ void item_debit(const items *s, const op *o, const container *c, const item_key 
     container_tiles *tiles = container_space_newest(c->space);
     container_range *range = container_route(tiles, &key->epk);
     if (counted) {
-        item__debit(s, o, range, key, ru, failed);
+        item__debit(s, o, range, key, METER_SCRIPT, ru, failed);
     } else {
-        item__debit_more(s, o, range, ru);
+        item__debit_more(s, o, range, METER_SCRIPT, ru);
     }
     container_tiles_give(tiles);
 }
 
-void item__debit_more(const items *s, const op *o, container_range *range, double ru) {
+void item__debit_more(const items *s, const op *o, container_range *range, meter_work work, double ru) {
     bucket_charge(container_range_bucket(range), class_of(o), ru, clock_monotonic_us(s->clock) * 1000);
-    meter_add_ru(&range->meter, ru);
+    meter_add_ru(&range->meter, work, ru);
 }

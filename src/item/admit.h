@@ -12,7 +12,7 @@ MUST_CHECK err item__admit(const items *s, op *o, container_range *range);
 void item__admit_each(item_commit *c);
 
 /* Takes the actual charge from the range's share, and counts the request. `key`: the partition that it addressed, or NULL. */
-void item__debit(const items *s, const op *o, container_range *range, const item_key *key, double ru, bool failed);
+void item__debit(const items *s, const op *o, container_range *range, const item_key *key, meter_work work, double ru, bool failed);
 
 /* Takes a further charge of a request that item__debit has counted. */
-void item__debit_more(const items *s, const op *o, container_range *range, double ru);
+void item__debit_more(const items *s, const op *o, container_range *range, meter_work work, double ru);

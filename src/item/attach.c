@@ -112,7 +112,7 @@ void attach_charge(const items *s, op *o, const attach_list *list, size_t bytes)
     double more = charge_read(bytes) - charge_read(0);
     if (more > 0) {
         op_charge(o, more);
-        item__debit_more(s, o, list->range, more);
+        item__debit_more(s, o, list->range, METER_READ, more);
     }
 }
 
@@ -302,7 +302,7 @@ void attach_write_charge(attach_write *a) {
     double ru = price(a);
     container_range *range = a->range ? a->range : container_route(a->container->tiles, &a->item.epk);
     op_charge(a->op, ru);
-    item__debit(a->items, a->op, range, &a->item, ru, a->base.code != OK);
+    item__debit(a->items, a->op, range, &a->item, METER_REPLACE, ru, a->base.code != OK);
 }
 
 item_mark attach_write_mark(const attach_write *w) {

@@ -413,7 +413,7 @@ err item_changes_read(const items *s, op *o, container *c, item_changes *changes
         double before = o->charge_ru;
         op_charge(o, CHARGE_CHANGES * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1));
         code = read_page(&d);
-        item__debit(s, o, d.range, changes->partition, o->charge_ru - before, false);
+        item__debit(s, o, d.range, changes->partition, METER_CHANGES, o->charge_ru - before, false);
     }
     *mark_out = item_mark_of(d.range);
     mark_out->lsn = mark_out->lsn > d.end ? d.end : mark_out->lsn;

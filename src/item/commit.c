@@ -363,6 +363,16 @@ bool item_commit_failed(const item_commit *c) {
     return code != OK;
 }
 
+static meter_work work_of(const item_op *op) {
+    if (op->kind == ITEM_READ || op->left) {
+        return METER_READ;
+    }
+    if (op->kind == ITEM_DELETE || op->deleted) {
+        return METER_DELETE;
+    }
+    return op->created || op->kind == ITEM_CREATE ? METER_CREATE : METER_REPLACE;
+}
+
 static double charge_one(item_commit *c, bool failed) {
     double sum = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -371,7 +381,8 @@ static double charge_one(item_commit *c, bool failed) {
         op_charge(&op->op, ru);
         sum += ru;
         if (ru > 0) {
-            item__debit(c->items, c->op, op->range ? op->range : item__first_range(c), &op->key, ru, op->code != OK);
+            container_range *range = op->range ? op->range : item__first_range(c);
+            item__debit(c->items, c->op, range, &op->key, work_of(op), ru, op->code != OK);
         }
     }
     op_charge(c->op, sum);

@@ -575,7 +575,7 @@ static void charge_page(page *p, double before) {
         ru = CHARGE_FEED_MIN;
     }
     if (!p->reader->trial) {
-        item__debit(p->items, p->op, p->range, p->cursor->partition, ru, false);
+        item__debit(p->items, p->op, p->range, p->cursor->partition, METER_QUERY, ru, false);
     }
     *p->mark = item_mark_of(p->range);
     p->any = true;
@@ -655,9 +655,9 @@ static void settle_later(const items *s, const op *o, const container *c, const 
     const partition_range *found = partition_map_by_id(tiles->map, mark->range_id);
     container_range *range = found ? tiles->ranges[found - tiles->map->ranges] : NULL;
     if (range && cursor) {
-        item__debit(s, o, range, cursor->partition, ru, false);
+        item__debit(s, o, range, cursor->partition, METER_QUERY, ru, false);
     } else if (range) {
-        item__debit_more(s, o, range, ru);
+        item__debit_more(s, o, range, METER_QUERY, ru);
     }
     container_tiles_give(tiles);
 }

@@ -133,7 +133,7 @@ static err read_item(const items *s, op *o, const container *c, const item_key *
     }
     double ru = (code == OK ? charge_read(found_out->body.n) : CHARGE_FAILED) * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1);
     op_charge(o, ru);
-    item__debit(s, o, range, key, ru, code != OK);
+    item__debit(s, o, range, key, METER_READ, ru, code != OK);
     return code;
 }
 

@@ -360,7 +360,7 @@ static void find_range(page *p) {
 }
 
 static void settle(page *p, double before) {
-    item__debit(p->items, p->op, p->range, p->ask->partition, p->op->charge_ru - before, false);
+    item__debit(p->items, p->op, p->range, p->ask->partition, METER_QUERY, p->op->charge_ru - before, false);
     p->out->mark = item_mark_of(p->range);
     p->any = true;
 }

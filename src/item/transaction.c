@@ -174,7 +174,7 @@ static err admit(const item_transaction *t, op *o, const container *c, const ite
 static void charge(const item_transaction *t, op *o, const container *c, const item_key *key, double ru, bool failed) {
     op_charge(o, ru);
     if (!t->ask.unsettled) {
-        item__debit(t->ask.items, o, container_route(c->tiles, &key->epk), key, ru, failed);
+        item__debit(t->ask.items, o, container_route(c->tiles, &key->epk), key, METER_SCRIPT, ru, failed);
     }
 }
 

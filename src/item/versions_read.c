@@ -303,7 +303,7 @@ err item_versions_read(const items *s, op *o, container *c, item_changes *change
         double before = o->charge_ru;
         op_charge(o, CHARGE_CHANGES * (o->strong ? CHARGE_STRONG_READ_FACTOR : 1));
         code = read_page(&r);
-        item__debit(s, o, r.range, changes->partition, o->charge_ru - before, code != OK);
+        item__debit(s, o, r.range, changes->partition, METER_CHANGES, o->charge_ru - before, code != OK);
     }
     *mark_out = item_mark_of(r.range);
     mark_out->lsn = mark_out->lsn > r.lsn ? r.lsn : mark_out->lsn;

@@ -195,7 +195,7 @@ void item_wipe_charge(item_wipe *w) {
     double ru = w->base.code == OK ? charge_delete(0, 0) : CHARGE_FAILED;
     container_range *range = w->range ? w->range : container_route(w->container->tiles, &w->key.epk);
     op_charge(w->op, ru);
-    item__debit(w->items, w->op, range, &w->key, ru, w->base.code != OK);
+    item__debit(w->items, w->op, range, &w->key, METER_DELETE, ru, w->base.code != OK);
 }
 
 item_mark item_wipe_mark(const item_wipe *w) {
@@ -383,7 +383,7 @@ static err step_apply(commit *base, commit_group *group) {
 static void pay(const item_wipe_step *step, int64_t now_us) {
     op unused = {0};
     double rate = atomic_load_explicit(&container_range_bucket(step->range)->rate, memory_order_relaxed);
-    item__debit_more(step->items, &unused, step->range, step->ru);
+    item__debit_more(step->items, &unused, step->range, METER_DELETE, step->ru);
     atomic_store(&step->container->space->wipes_paid_us, rate > 0 ? now_us + (int64_t)(step->ru / (rate * WIPE_SHARE) * 1e6) : now_us);
 }
 

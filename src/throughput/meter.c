@@ -12,6 +12,10 @@ enum {
     MINUTE_BLOCKS = 25,
 };
 
+/* The counters of one second: `spent` holds 429,496 RU. */
+#define SPENT_UNIT 10000.0
+#define SPENT_MAX 100000.0
+
 #define load(p) atomic_load_explicit((p), memory_order_relaxed)
 #define add(p, n) ((void)atomic_fetch_add_explicit((p), (n), memory_order_relaxed))
 
@@ -106,14 +110,20 @@ void meter_free(meter *m) {
     pthread_mutex_destroy(&m->lock);
 }
 
-void meter_add_ru(meter *m, double ru) {
+const char *meter_work_name(meter_work work) {
+    static const char *const names[METER_WORKS] = {"read", "query", "changes", "create", "replace", "delete", "script"};
+    return names[work];
+}
+
+void meter_add_ru(meter *m, meter_work work, double ru) {
     if (ru > 0) {
         add(&m->micro_ru, (uint64_t)llrint(fmin(ru, 1e9) * 1e6));
+        add(&m->spent[work], (uint32_t)lrint(fmin(ru, SPENT_MAX) * SPENT_UNIT));
     }
 }
 
-void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed) {
-    meter_add_ru(m, ru);
+void meter_add(meter *m, meter_work work, double ru, uint32_t latency_us, bool throttled, bool failed) {
+    meter_add_ru(m, work, ru);
     add(&m->latency_us, latency_us);
     add(&m->requests, 1);
     if (throttled) {
@@ -138,10 +148,50 @@ static uint64_t grown(_Atomic uint64_t *counter, uint64_t *last) {
     return by;
 }
 
+/* ---- what the RU were spent for ---- */
+
+typedef struct spent {
+    double ru[METER_WORKS];
+} spent;
+
+static void add_spent(spent *sum, const meter_sample *s) {
+    for (unsigned work = 0; work < METER_WORKS; work++) {
+        sum->ru[work] += (double)s->ru * s->parts[work] / UINT8_MAX;
+    }
+}
+
+/* Sets the parts of a sample whose `ru` is set. */
+static void set_parts(meter_sample *s, const spent *sum) {
+    for (unsigned work = 0; work < METER_WORKS; work++) {
+        s->parts[work] = s->ru > 0 ? (uint8_t)lrint(fmin(sum->ru[work] / (double)s->ru, 1) * UINT8_MAX) : 0;
+    }
+}
+
+void meter_sample_add_ru(meter_sample *to, const meter_sample *s) {
+    spent sum = {0};
+    add_spent(&sum, to);
+    add_spent(&sum, s);
+    to->ru += s->ru;
+    set_parts(to, &sum);
+}
+
+static void collect_ru(meter *m, meter_sample *s) {
+    spent sum;
+    uint64_t micro_ru = grown(&m->micro_ru, &m->last_micro_ru);
+    if (!micro_ru) {
+        return;
+    }
+    for (unsigned work = 0; work < METER_WORKS; work++) {
+        sum.ru[work] = atomic_exchange_explicit(&m->spent[work], 0, memory_order_relaxed) / SPENT_UNIT;
+    }
+    s->ru = (float)((double)micro_ru / 1e6);
+    set_parts(s, &sum);
+}
+
 /* The counts added since the last tick. */
 static meter_sample collect(meter *m) {
     meter_sample s = {0};
-    s.ru = (float)((double)grown(&m->micro_ru, &m->last_micro_ru) / 1e6);
+    collect_ru(m, &s);
     s.requests = narrow(grown(&m->requests, &m->last_requests));
     s.throttled = narrow(grown(&m->throttled, &m->last_throttled));
     if (s.requests) {
@@ -157,8 +207,10 @@ static meter_sample together(const meter_sample *samples, size_t n) {
     meter_sample all = {0};
     uint64_t requests = 0, throttled = 0;
     double latency = 0, ru = 0;
+    spent sum = {0};
     for (const meter_sample *s = samples; s < samples + n; s++) {
         ru += (double)s->ru;
+        add_spent(&sum, s);
         requests += s->requests;
         throttled += s->throttled;
         latency += (double)s->latency_average_us * s->requests;
@@ -166,6 +218,7 @@ static meter_sample together(const meter_sample *samples, size_t n) {
         all.normalized = s->normalized > all.normalized ? s->normalized : all.normalized;
     }
     all.ru = (float)ru;
+    set_parts(&all, &sum);
     all.requests = narrow(requests);
     all.throttled = narrow(throttled);
     all.latency_average_us = requests ? (uint32_t)llrint(latency / (double)requests) : 0;

@@ -14,22 +14,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What request units are spent for. */
+typedef enum meter_work {
+    METER_READ,    /* point reads, attachments */
+    METER_QUERY,   /* queries, and lists of items */
+    METER_CHANGES, /* the change feed */
+    METER_CREATE,
+    METER_REPLACE, /* upserts over an item and patches too */
+    METER_DELETE,
+    METER_SCRIPT, /* stored procedures and other transactions that settle at their end */
+    METER_WORKS
+} meter_work;
+const char *meter_work_name(meter_work work); /* "read", … */
+
 typedef struct meter_sample {
     float ru;
     uint32_t requests; /* includes throttled ones */
     uint32_t throttled;
     uint32_t latency_average_us;
     uint32_t latency_max_us;
-    uint16_t normalized; /* RU spent, in tenths of a percent of the share, at most 1,000; for a minute, the highest of its seconds */
+    uint16_t normalized;        /* RU spent, in tenths of a percent of the share, at most 1,000; for a minute, the highest of its seconds */
+    uint8_t parts[METER_WORKS]; /* of `ru`, for each kind of work, in 255ths */
 } meter_sample;
 
-/* Allocated on first use, in blocks that are freed when they are too old: 1.5 KB for each minute of the last hour, and each hour of the
+/* Adds RU and parts of a sample; the other members stay. */
+void meter_sample_add_ru(meter_sample *to, const meter_sample *s);
+
+/* Allocated on first use, in blocks that are freed when they are too old: 1.9 KB for each minute of the last hour, and each hour of the
  * last day, that had any requests. */
 typedef struct meter_history meter_history;
 
 typedef struct meter {
     _Atomic uint64_t requests, throttled, failed, micro_ru, latency_us; /* since the server started */
     _Atomic uint32_t latency_max_us;                                    /* since the last tick */
+    _Atomic uint32_t spent[METER_WORKS];                                /* likewise, in 10,000ths of an RU */
     /* used by meter_tick only */
     uint64_t last_requests, last_throttled, last_micro_ru, last_latency_us;
     int64_t last_second;
@@ -42,9 +60,9 @@ void meter_init(meter *m);
 void meter_free(meter *m);
 
 /* Records a finished request: its charge and latency. */
-void meter_add(meter *m, double ru, uint32_t latency_us, bool throttled, bool failed);
+void meter_add(meter *m, meter_work work, double ru, uint32_t latency_us, bool throttled, bool failed);
 
-void meter_add_ru(meter *m, double ru); /* a further charge of a request that was recorded before */
+void meter_add_ru(meter *m, meter_work work, double ru); /* a further charge of a request that was recorded before */
 
 /* `second`: wall clock in seconds; `share`: the range's RU/s, 0: no limit. Repeated calls for the same second are added up. */
 void meter_tick(meter *m, int64_t second, double share);

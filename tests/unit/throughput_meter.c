@@ -1,4 +1,5 @@
 /* Meters: every request is counted in exactly one second and one minute, whatever the clock does; an idle range holds no memory. */
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,9 +42,9 @@ static void a_second_has_what_was_added(void **state) {
     (void)state;
     meter m;
     meter_init(&m);
-    meter_add(&m, 6.67, 100, false, false);
-    meter_add(&m, 1, 300, false, true);
-    meter_add(&m, 0.38, 20, true, true);
+    meter_add(&m, METER_READ, 6.67, 100, false, false);
+    meter_add(&m, METER_READ, 1, 300, false, true);
+    meter_add(&m, METER_READ, 0.38, 20, true, true);
     meter_tick(&m, NOON, 400);
     assert_sample(meter_last(&m), 8.05, 3, 1, 140, 300, 20);
     assert_sample(second_of(&m, NOON), 8.05, 3, 1, 140, 300, 20);
@@ -57,13 +58,44 @@ static void a_second_has_what_was_added(void **state) {
     meter_free(&m);
 }
 
+/* In percent of the sample's RU. */
+static long part_of(meter_sample s, meter_work work) {
+    return lrint(s.parts[work] * 100.0 / UINT8_MAX);
+}
+
+static void samples_say_what_was_paid_for(void **state) {
+    (void)state;
+    meter m, heir;
+    meter_init(&m);
+    meter_init(&heir);
+    meter_add(&m, METER_CREATE, 6, 100, false, false);
+    meter_add_ru(&m, METER_QUERY, 4);
+    meter_tick(&m, NOON, 400);
+    meter_add(&m, METER_QUERY, 10, 100, false, false);
+    meter_tick(&m, NOON + 1, 400);
+    assert_int_equal(part_of(second_of(&m, NOON), METER_CREATE), 60);
+    assert_int_equal(part_of(second_of(&m, NOON), METER_QUERY), 40);
+    assert_int_equal(part_of(second_of(&m, NOON + 1), METER_QUERY), 100);
+    meter_sample minute = minute_of(&m, NOON);
+    assert_int_equal(part_of(minute, METER_CREATE), 30);
+    assert_int_equal(part_of(minute, METER_QUERY), 70);
+    assert_int_equal(part_of(minute, METER_READ), 0);
+    meter_add(&heir, METER_DELETE, 20, 100, false, false);
+    meter_tick(&heir, NOON, 400);
+    meter_absorb(&heir, &m, NOON + 2, 400);
+    assert_int_equal(part_of(minute_of(&heir, NOON), METER_DELETE), 50);
+    assert_int_equal(part_of(minute_of(&heir, NOON), METER_CREATE), 15);
+    meter_free(&m);
+    meter_free(&heir);
+}
+
 static void a_minute_is_made_of_its_seconds(void **state) {
     (void)state;
     meter m;
     meter_init(&m);
     for (int64_t s = 0; s < 60; s++) {
         for (int64_t k = 0; k <= s % 3; k++) {
-            meter_add(&m, 10, (uint32_t)(100 * (s % 3)), s % 3 == 2, false);
+            meter_add(&m, METER_READ, 10, (uint32_t)(100 * (s % 3)), s % 3 == 2, false);
         }
         meter_tick(&m, NOON + s, 100);
     }
@@ -78,10 +110,10 @@ static void the_same_second_adds_up(void **state) {
     (void)state;
     meter m;
     meter_init(&m);
-    meter_add(&m, 30, 100, false, false);
+    meter_add(&m, METER_READ, 30, 100, false, false);
     meter_tick(&m, NOON, 100);
-    meter_add(&m, 20, 400, false, false);
-    meter_add(&m, 20, 400, true, false);
+    meter_add(&m, METER_READ, 20, 400, false, false);
+    meter_add(&m, METER_READ, 20, 400, true, false);
     meter_tick(&m, NOON, 100);
     meter_tick(&m, NOON, 100);
     assert_sample(meter_last(&m), 70, 3, 1, 300, 400, 700);
@@ -94,13 +126,13 @@ static void shares_of_any_size(void **state) {
     (void)state;
     meter m;
     meter_init(&m);
-    meter_add(&m, 900, 1, false, false);
+    meter_add(&m, METER_READ, 900, 1, false, false);
     meter_tick(&m, NOON, 400); /* spent from saved credit: capped at 100 % */
     assert_int_equal(meter_last(&m).normalized, 1000);
-    meter_add(&m, 900, 1, false, false);
+    meter_add(&m, METER_READ, 900, 1, false, false);
     meter_tick(&m, NOON + 1, 0);
     assert_int_equal(meter_last(&m).normalized, 0);
-    meter_add(&m, -1, 1, false, false);
+    meter_add(&m, METER_READ, -1, 1, false, false);
     meter_tick(&m, NOON + 2, 400);
     assert_sample(meter_last(&m), 0, 1, 0, 1, 1, 0);
     meter_free(&m);
@@ -115,7 +147,7 @@ static void idle_ranges_hold_nothing(void **state) {
         meter_tick(&m, NOON + s, 400);
     }
     assert_null(m.history);
-    meter_add(&m, 1, 1, false, false);
+    meter_add(&m, METER_READ, 1, 1, false, false);
     meter_tick(&m, NOON + 1000, 400);
     assert_non_null(m.history);
     for (int64_t s = 1001; s < 2 * DAY; s += 7) {
@@ -144,7 +176,7 @@ static void history_is_whole_and_bounded(void **state) {
     for (int64_t s = 0; s < LENGTH; s++) {
         model[s] = s / 7200 % 2 ? 0 : (uint32_t)random_below(&random, 3);
         for (uint32_t i = 0; i < model[s]; i++) {
-            meter_add(&m, 1, 10, false, false);
+            meter_add(&m, METER_READ, 1, 10, false, false);
         }
         meter_tick(&m, NOON + s, 400);
         if (s >= 86400 && s % 9973 == 0) {
@@ -168,7 +200,7 @@ static void history_is_whole_and_bounded(void **state) {
 }
 
 static void add_one(meter *m, int64_t second) {
-    meter_add(m, 1, 10, false, false);
+    meter_add(m, METER_READ, 1, 10, false, false);
     meter_tick(m, second, 400);
     assert_int_equal(meter_last(m).requests >= 1, 1);
 }
@@ -222,7 +254,7 @@ enum { THREADS = 3, ADDS = 30000 };
 
 static void *add_much(void *p) {
     for (unsigned i = 0; i < ADDS; i++) {
-        meter_add(p, 1, i % 1000, i % 10 == 0, false);
+        meter_add(p, METER_READ, 1, i % 1000, i % 10 == 0, false);
     }
     return NULL;
 }
@@ -274,10 +306,10 @@ static void what_ranges_of_before_did_stays_known(void **state) {
     meter_init(&past);
     meter_init(&left);
     meter_init(&right);
-    meter_add(&left, 10, 100, false, false);
+    meter_add(&left, METER_READ, 10, 100, false, false);
     meter_tick(&left, NOON, 100);
-    meter_add(&left, 5, 100, true, false); /* not ticked yet */
-    meter_add(&right, 30, 300, false, false);
+    meter_add(&left, METER_READ, 5, 100, true, false); /* not ticked yet */
+    meter_add(&right, METER_READ, 30, 300, false, false);
     meter_tick(&right, NOON, 100);
     meter_absorb(&past, &left, NOON + 1, 100);
     meter_absorb(&past, &right, NOON + 1, 100);
@@ -297,9 +329,9 @@ static void old_blocks_do_not_displace_newer_ones(void **state) {
     meter_init(&past);
     meter_init(&stale);
     meter_init(&fresh);
-    meter_add(&stale, 1, 1, false, false);
+    meter_add(&stale, METER_READ, 1, 1, false, false);
     meter_tick(&stale, NOON, 0);
-    meter_add(&fresh, 1, 1, false, false);
+    meter_add(&fresh, METER_READ, 1, 1, false, false);
     meter_tick(&fresh, NOON + (int64_t)61 * 60, 0); /* the same slot in the ring of blocks */
     meter_absorb(&past, &fresh, NOON + (int64_t)61 * 60, 0);
     meter_absorb(&past, &stale, NOON, 0);
@@ -313,6 +345,7 @@ static void old_blocks_do_not_displace_newer_ones(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_has_what_was_added),
+        cmocka_unit_test(samples_say_what_was_paid_for),
         cmocka_unit_test(a_minute_is_made_of_its_seconds),
         cmocka_unit_test(the_same_second_adds_up),
         cmocka_unit_test(shares_of_any_size),

@@ -268,6 +268,30 @@ static void add_latency_max(buf *out, const meter_sample *s) {
     buf_add_u64(out, s->latency_max_us);
 }
 
+/* RU for each kind of work. Kinds that cost nothing are left out, since a day has many samples. */
+static void add_works(buf *out, const history *h) {
+    bool first = true;
+    buf_add_lit(out, ",\"ruByOperation\":{");
+    for (unsigned work = 0; work < METER_WORKS; work++) {
+        bool any = false;
+        for (size_t i = 0; i < h->n && !any; i++) {
+            any = h->samples[i].parts[work] > 0;
+        }
+        if (!any) {
+            continue;
+        }
+        buf_addf(out, "%s\"%s\":[", first ? "" : ",", meter_work_name(work));
+        first = false;
+        for (size_t i = 0; i < h->n; i++) {
+            const meter_sample *s = &h->samples[i];
+            buf_add(out, ",", i > 0);
+            s->parts[work] ? buf_addf(out, "%.2f", (double)s->ru * s->parts[work] / UINT8_MAX) : buf_add_byte(out, '0');
+        }
+        buf_add_byte(out, ']');
+    }
+    buf_add_byte(out, '}');
+}
+
 static void write_history(admin_request *q, const history *h) {
     buf *out = &q->body;
     add_names(out, h->container);
@@ -285,6 +309,7 @@ static void write_history(admin_request *q, const history *h) {
     add_column(out, h, "normalizedPercent", add_normalized);
     add_column(out, h, "latencyAverageUs", add_latency);
     add_column(out, h, "latencyMaxUs", add_latency_max);
+    add_works(out, h);
     buf_add_lit(out, "}\n");
 }
 

@@ -4,6 +4,7 @@ import { after, before, describe, it } from "node:test";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import net from "node:net";
+import { ChangeFeedStartFrom } from "@azure/cosmos";
 import { assert, suite, fails, refused, key, emulatorKey, eventually, Rest, Server, run, sign, sleep } from "./harness.js";
 import { binary } from "./server.js";
 
@@ -121,6 +122,45 @@ suite("admin", (t) => {
     assert.deepEqual([past.ranges, past.containers, past.next], [[], [], null]);
   });
 
+  t.it("tells what was paid for", async () => {
+    const container = await t.container({ throughput: 2000 });
+    const { item } = await container.items.create({ id: "1", pk: "a", n: 1 });
+    await item.read();
+    await item.replace({ id: "1", pk: "a", n: 2 });
+    await container.items.query("SELECT * FROM c", { partitionKey: "a" }).fetchAll();
+    await container.items.getChangeFeedIterator({ changeFeedStartFrom: ChangeFeedStartFrom.Beginning("a") }).readNext();
+    await item.delete();
+    const kinds = ["read", "query", "changes", "create", "replace", "delete"];
+    let found;
+    await eventually("the delete is in the history", async () => {
+      found = (await ask(t, "history", { ...names(t, container), seconds: 60 })).ruByOperation;
+      return found.delete !== undefined;
+    });
+    assert.deepEqual(Object.keys(found), kinds);
+  });
+
+  t.it("prices items without writing them", async () => {
+    const container = await t.container();
+    const price = async (body) => (await post(t, "price", { ...names(t, container), ...body })).json;
+    const before = { id: "1", pk: "a", n: 1, list: [1, "two"] }, item = { ...before, n: 2, more: "x".repeat(3000) };
+    const told = await price({ item, before }), first = await price({ item: before });
+    const created = await container.items.create(before);
+    const replaced = await created.item.replace(item);
+    const read = await created.item.read();
+    const deleted = await created.item.delete();
+    const near = (a, b) => assert.ok(Math.abs(a - b) < 0.011, `${a} ${b}`);
+    near(first.create, created.requestCharge);
+    near(told.replace, replaced.requestCharge);
+    near(told.read, read.requestCharge);
+    near(told.delete, deleted.requestCharge);
+    assert.equal(first.terms, 11);
+    assert.equal(told.termsChanged, 6);
+    assert.equal(first.replace, undefined);
+    for (const body of [{}, { item: 7 }, { item: [] }, { item: {}, before: "x" }]) wrong(await post(t, "price", { ...names(t, container), ...body }), 400);
+    wrong(await post(t, "price", { database: "none", container: "none", item: {} }), 404);
+    wrong(await post(t, "price", "no JSON"), 400);
+  });
+
   t.it("tells what happened second by second", async () => {
     const container = await t.container({ throughput: 2000 });
     const charges = [];
@@ -138,6 +178,9 @@ suite("admin", (t) => {
     assert.ok(Math.abs(history.from + 60 - Date.now() / 1000) < 30);
     for (const list of ["ru", "requests", "throttled", "normalizedPercent", "latencyAverageUs", "latencyMaxUs"]) assert.equal(history[list].length, 60, list);
     assert.ok(Math.abs(sum(history.ru) - spent) < 0.5, `${sum(history.ru)} ${spent}`);
+    assert.deepEqual(Object.keys(history.ruByOperation), ["create"]);
+    assert.equal(history.ruByOperation.create.length, 60);
+    assert.ok(Math.abs(sum(history.ruByOperation.create) - spent) < 0.5);
     const at = history.requests.findIndex((n) => n > 0);
     assert.ok(history.latencyAverageUs[at] > 0 && history.latencyMaxUs[at] >= history.latencyAverageUs[at]);
     assert.ok(history.normalizedPercent[at] > 0);

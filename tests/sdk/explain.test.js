@@ -111,6 +111,9 @@ suite("explain", (t) => {
     wrong(await post(t, "explain", { ...given, query: "SELECT 1", more: 0 }), 400, /no property 'more'/);
     wrong(await post(t, "explain", { ...given, container: "none", query: "SELECT 1" }), 404);
     wrong(await t.rest.get("/_tesela/explain", bare), 405);
+    const grouped = await explained(container, "SELECT c.pk, COUNT(1) AS n FROM c GROUP BY c.pk", { documents: true });
+    assert.equal(grouped.documents.length, grouped.rows);
+    assert.equal((await explained(container, "SELECT * FROM c")).documents, undefined);
     assert.equal((await explained(container, "SELECT 1")).rows, 1);
   });
 

@@ -141,6 +141,7 @@ err admin_history(admin_request *q);
 err admin_hotkeys(admin_request *q);
 err admin_events(admin_request *q);
 err admin_explain(admin_request *q);
+err admin_price(admin_request *q);
 err admin_split(admin_request *q);
 err admin_merge(admin_request *q);
 err admin_faults_list(admin_request *q);

@@ -1,4 +1,5 @@
-/* POST /_tesela/explain: runs one page of a query, and returns a description of the execution instead of rows (query/explain.h). */
+/* POST /_tesela/explain: runs one page of a query over all ranges, and describes the execution (query/explain.h); with the rows if they are
+ * wanted. */
 #include "query/explain.h"
 
 #include "account/scripts.h"
@@ -16,6 +17,7 @@ typedef struct asked {
     bool key_given;
     pkey key;
     uint64_t rows;
+    bool documents; /* the answer has the rows too */
 
     query query;
     item_key partition;
@@ -51,6 +53,7 @@ static err read_asked(admin_request *q, slice body, asked *a) {
     a->text = doc_text(&it);
     a->rows = ROWS_DEFAULT;
     TRY(admin_number(q, body, "maxItemCount", 1, ROWS_MAX, &a->rows));
+    a->documents = doc_find_key(body, SLICE_LIT("documents"), &it) && bson_iter_as_bool(&it);
     TRY(query_parameters_read(&q->op, body, &a->parameters, &a->parameters_n));
     return read_key(q, body, a);
 }
@@ -86,13 +89,21 @@ static err aim(admin_request *q, const container *c, asked *a) {
 
 /* ---- running it ---- */
 
-static void write_answer(admin_request *q, const asked *a, const query_page *page) {
-    buf key = buf_init(BUF_NO_LIMIT);
+static void write_answer(admin_request *q, const asked *a, const query_page *page, slice rows) {
+    buf key = buf_init(BUF_NO_LIMIT), explanation = buf_init(BUF_NO_LIMIT);
     if (a->cursor.partition) {
         pkey_write(&key, &a->key);
     }
     query_explained explained = {.page = page, .partition = buf_view(&key), .compile_us = a->compile_us, .charge_ru = q->op.charge_ru};
-    query_explain_json(&q->body, &explained);
+    query_explain_json(&explanation, &explained);
+    buf_add_byte(&q->body, '{');
+    if (a->documents) {
+        buf_add_lit(&q->body, "\"documents\":[");
+        buf_add_slice(&q->body, rows);
+        buf_add_lit(&q->body, "],");
+    }
+    buf_add_slice(&q->body, slice_skip(buf_view(&explanation), 1)); /* without its brace */
+    buf_free(&explanation);
     buf_free(&key);
 }
 
@@ -133,7 +144,7 @@ static err run_page(admin_request *q, container *c, asked *a) {
     page.ask.trace = &trace;
     err code = a->query.udfs_n ? run_functions(q, c, &page) : query_run_page(&page);
     if (code == OK) {
-        write_answer(q, a, &page);
+        write_answer(q, a, &page, buf_view(&rows));
     }
     buf_free(&rows);
     return code;
@@ -150,7 +161,7 @@ static err explain(admin_request *q, container *c, asked *a) {
 }
 
 err admin_explain(admin_request *q) {
-    static const char *const names[] = {"database", "container", "query", "parameters", "partitionKey", "maxItemCount"};
+    static const char *const names[] = {"database", "container", "query", "parameters", "partitionKey", "maxItemCount", "documents"};
     slice body, database, name;
     container *c;
     asked *a = arena_new(q->op.arena, asked);

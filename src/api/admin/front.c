@@ -21,6 +21,7 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "events", VERB_GET, admin_events, QUEUE_REPORTS, JSON},
     {PREFIX "store", VERB_GET, admin_store, QUEUE_REPORTS, JSON},
     {PREFIX "explain", VERB_POST, admin_explain, QUEUE_QUERIES, JSON},
+    {PREFIX "price", VERB_POST, admin_price, QUEUE_QUERIES, JSON},
     {PREFIX "split", VERB_POST, admin_split, QUEUE_CHANGES, JSON},
     {PREFIX "merge", VERB_POST, admin_merge, QUEUE_CHANGES, JSON},
     {PREFIX "keys", VERB_GET, admin_keys_list, QUEUE_KEYS, JSON},

@@ -4,7 +4,13 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 export type Item = { [name: string]: Json };
 
 export class ApiError extends Error {
-  constructor(readonly status: number, readonly code: string, message: string, readonly retryMs = 0) {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly retryMs = 0,
+    readonly substatus = 0,
+  ) {
     super(message);
   }
 }
@@ -73,7 +79,7 @@ async function send<T>(verb: string, path: string, type: string, link: string, {
   if (!response.ok && response.status !== 304) {
     const problem = (parsed ?? {}) as { code?: string; message?: string };
     const message = (problem.message ?? response.statusText).split(/\r?\nActivityId/)[0]!;
-    throw new ApiError(response.status, problem.code ?? "", message, Number(response.headers.get("x-ms-retry-after-ms") ?? 0));
+    throw new ApiError(response.status, problem.code ?? "", message, Number(response.headers.get("x-ms-retry-after-ms") ?? 0), Number(response.headers.get("x-ms-substatus") ?? 0));
   }
   return {
     body: parsed as T,

@@ -29,6 +29,6 @@ export function keyText(json: string): string {
     const values = JSON.parse(json) as unknown[];
     return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value) ?? "–")).join(" / ");
   } catch {
-    return json;
+    return json.replace(/^\["?/, "") + "…"; // the server has cut a long one
   }
 }

@@ -38,6 +38,19 @@ export function problemText(problem: unknown): string {
   return problem instanceof Error ? problem.message : String(problem);
 }
 
+// A choice of a few, as buttons side by side.
+export function Segments<T extends string>({ label, value, choices, onChoose }: { label: string; value: T; choices: [T, string][]; onChoose: (value: T) => void }) {
+  return (
+    <div class="segments" role="group" aria-label={label}>
+      {choices.map(([choice, name]) => (
+        <button type="button" key={choice} data-choice={choice} aria-pressed={value === choice} onClick={() => onChoose(choice)}>
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 export const Problem = ({ of }: { of: unknown }) => (of ? <Notice kind="error">{problemText(of)}</Notice> : null);
 
 // A result that is read again when one of `about` changes.
@@ -68,7 +81,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
     useEffect(() => {
       if (!found) void load().then((view) => ((found = view), (loaded.value = true)));
     }, []);
-    const View = found;
+    const View = loaded.value ? found : undefined;
     return View ? <View {...props} /> : <p class="about">{text("loading")}</p>;
   };
 }

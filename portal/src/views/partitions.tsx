@@ -5,7 +5,7 @@ import { admin } from "../api";
 import * as format from "../format";
 import { text, type TextName } from "../i18n";
 import { widthOf, type Container, type HotKeys, type Range, type Reshape } from "../model";
-import { Fact, Notice, Panel, Problem, useRead } from "../parts/common";
+import { Fact, Notice, Panel, Problem, Segments, useRead } from "../parts/common";
 import { Mosaic, valueOf, type Metric } from "../parts/mosaic";
 import { Spark } from "../parts/spark";
 import { address, container, live, ranges, session } from "../state";
@@ -137,7 +137,7 @@ function Logical() {
                 <bdi>{format.keyText(k.key)}</bdi>
               </th>
               <td class="bar">
-                <meter min={0} max={1} high={NEAR_LIMIT} value={Math.min(1, k.bytes / limit)} aria-label={text("ofLimit")} />
+                <meter class={k.bytes / limit >= NEAR_LIMIT ? "near" : ""} min={0} max={1} value={Math.min(1, k.bytes / limit)} aria-label={text("ofLimit")} />
               </td>
               <td>{format.bytes(k.bytes)}</td>
               <td>{format.percent(k.bytes / limit, 1)}</td>
@@ -181,15 +181,7 @@ export function Partitions() {
   const list = ranges.value;
   const shown = list.find((range) => range.id === selected.value);
   const verdict = metric.value === "storage" ? storageVerdict(container.value!, list) : heatVerdict(list);
-  const choice = (
-    <div class="segments" role="group" aria-label={text("colour")}>
-      {(["storage", "heat"] as const).map((m) => (
-        <button type="button" key={m} aria-pressed={metric.value === m} onClick={() => (metric.value = m)}>
-          {text(m === "storage" ? "byStorage" : "byHeat")}
-        </button>
-      ))}
-    </div>
-  );
+  const choice = <Segments label={text("colour")} value={metric.value} choices={[["storage", text("byStorage")], ["heat", text("byHeat")]]} onChoose={(m) => (metric.value = m)} />;
   return (
     <>
       <Panel title={text("mosaic")} about={text("mosaicAbout", { metric: text(metric.value === "storage" ? "byStorage" : "byHeat") })} actions={choice}>

@@ -14,6 +14,11 @@ interface View {
 
 const views: View[] = [
   { name: "partitions", page: Partitions },
+  { name: "throughput", page: lazy(() => import("./throughput").then((m) => m.Throughput)) },
+  { name: "data", page: lazy(() => import("./data/explorer").then((m) => m.Data)), everywhere: true },
+  { name: "charge", page: lazy(() => import("./charge").then((m) => m.Charge)) },
+  { name: "requests", page: lazy(() => import("./requests").then((m) => m.Requests)), everywhere: true },
+  { name: "connect", page: lazy(() => import("./connect").then((m) => m.Connect)), everywhere: true },
 ];
 
 const Logo = () => (
@@ -129,4 +134,3 @@ export function App() {
     </>
   );
 }
-void lazy;

@@ -10,9 +10,10 @@ import { emulatorKey, Server } from "../sdk/server.js";
 export { assert, emulatorKey, Server };
 const { CosmosClient } = createRequire(new URL("../sdk/package.json", import.meta.url))("@azure/cosmos");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export const readOnlyKey = Buffer.alloc(64, "read only").toString("base64");
 const pictures = process.env.TESELA_PICTURES;
 
-export const clientOf = (server, key = emulatorKey) => new CosmosClient({ endpoint: server.endpoint("http", "127.0.0.1"), key });
+export const clientOf = (server, key = emulatorKey, connectionPolicy = {}) => new CosmosClient({ endpoint: server.endpoint("http", "127.0.0.1"), key, connectionPolicy });
 
 // One browser for all tests of a file; each test gets a page of its own.
 export class Browser {
@@ -83,6 +84,14 @@ export function tiles(page) {
       label: tile.getAttribute("aria-label"),
     })),
   );
+}
+
+// The text of an editor, and a new one for it.
+export const editor = (page, label) => page.locator(`.editor [aria-label="${label}"]`);
+export async function write(page, label, text) {
+  await editor(page, label).click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText(text);
 }
 
 // Waits until `read` returns what `wanted` accepts. Playwright's own waitForFunction evaluates text, which the page's policy forbids.

@@ -1,0 +1,39 @@
+// The view of throughput: charts, charge by operation, scaling with its splits.
+
+import { it } from "node:test";
+import { accessible, assert, picture, signIn, until } from "./harness.js";
+
+export function throughput(portal) {
+  it("shows what was consumed, and what for", () =>
+    portal.browser.with(portal.server, {}, async (page) => {
+      await portal.good.item("item-1", "customer-1").read();
+      await new Promise((done) => setTimeout(done, 2200)); // the history has whole seconds
+      await signIn(page, portal.server, { at: "#/throughput/shop/good" });
+      await page.waitForSelector(".chart canvas");
+      const created = page.locator("tr[data-operation=create]");
+      await until(() => created.count(), (n) => n === 1);
+      const ru = Number((await created.locator("td").nth(1).textContent()).replace(/[^0-9.]/g, ""));
+      assert.ok(ru > 1000 && ru < 2000, `200 creates cost ${ru}`);
+      await until(() => page.locator("tr[data-operation=read]").count(), (n) => n === 1);
+      await page.click("[data-choice=day]");
+      await page.waitForSelector(".chart canvas");
+      await accessible(page, "throughput");
+      await picture(page, "throughput");
+    }));
+
+  it("scales, and shows the splits", () =>
+    portal.browser.with(portal.server, {}, async (page) => {
+      const container = await portal.make("scaled", "/customer", (i) => ({ customer: `customer-${i}` }));
+      await signIn(page, portal.server, { at: "#/throughput/shop/scaled" });
+      await until(() => page.locator(".tile").count(), (n) => n === 4);
+      await page.fill("input[name=throughput]", "3200");
+      await page.click("form[aria-label='Change the throughput'] button[type=submit]");
+      await until(() => page.locator(".tile").count(), (n) => n === 8);
+      assert.equal((await container.readOffer()).resource.content.offerThroughput, 3200);
+      await page.click("[data-choice=autoscale]");
+      await page.fill("input[name=throughput]", "5000");
+      await page.click("form[aria-label='Change the throughput'] button[type=submit]");
+      await until(async () => (await container.readOffer()).resource.content.offerAutopilotSettings?.maxThroughput, (n) => n === 5000);
+      await page.waitForSelector("section:has-text('Autoscale up to 5,000 RU/s')");
+    }));
+}

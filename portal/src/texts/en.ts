@@ -46,7 +46,7 @@ export const en = {
   onePartition: "One physical partition: {bytes}; items: {items}.",
   empty: "The container is empty.",
   idle: "No requests in the last second.",
-  fewKeys: "Only {keys} partition key values for {partitions} partitions: most partitions can have nothing.",
+  fewKeys: "Different key values: {keys}; partitions: {partitions}. Most partitions can hold nothing.",
   partition: "Partition {id}",
   tileLabel: "Partition {id}: {width} of the hash space, {bytes}, {items} items, {ru}",
   range: "Hash range",

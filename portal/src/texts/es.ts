@@ -45,7 +45,7 @@ export const es: Texts = {
   onePartition: "Una partición física: {bytes}; elementos: {items}.",
   empty: "El contenedor está vacío.",
   idle: "Ninguna solicitud en el último segundo.",
-  fewKeys: "Solo {keys} valores de la clave para {partitions} particiones: la mayoría no puede tener nada.",
+  fewKeys: "Valores distintos de la clave: {keys}; particiones: {partitions}. La mayoría no puede tener nada.",
   partition: "Partición {id}",
   tileLabel: "Partición {id}: {width} del espacio de hash, {bytes}, {items} elementos, {ru}",
   range: "Intervalo de hash",

@@ -3,7 +3,7 @@
 import { gunzipSync } from "node:zlib";
 import http from "node:http";
 import { after, before, describe, it } from "node:test";
-import { assert, Browser, emulatorKey, Server } from "./harness.js";
+import { assert, Browser, emulatorKey, Server, signIn } from "./harness.js";
 
 const own = Buffer.alloc(64, "own key").toString("base64");
 
@@ -18,6 +18,7 @@ function ask(server, path, { method = "GET", headers = {} } = {}) {
 }
 
 describe("the portal's files", () => {
+  const browser = new Browser();
   let server;
   before(async () => (server = await Server.start()));
   after(() => server?.stop());
@@ -39,6 +40,18 @@ describe("the portal's files", () => {
     assert.deepEqual([again.status, again.body.length], [304, 0]);
     assert.equal((await ask(server, "/_explorer/")).body.toString(), html);
   });
+
+  // Of the page's own thread: other programs may keep the machine busy.
+  it("are drawn within half a second of processor time", () =>
+    browser.with(server, {}, async (page) => {
+      const client = await page.context().newCDPSession(page);
+      await client.send("Performance.enable", { timeDomain: "threadTicks" });
+      await signIn(page, server);
+      await page.waitForSelector("main h1");
+      const { metrics } = await client.send("Performance.getMetrics");
+      const spent = metrics.find((m) => m.name === "TaskDuration").value;
+      assert.ok(spent > 0 && spent < 0.5, `${spent} s`);
+    }));
 
   it("are read only, and not by other sites", async () => {
     assert.equal((await ask(server, "/_explorer/", { method: "POST" })).status, 405);

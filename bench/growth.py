@@ -43,8 +43,12 @@ def add_records(server, first, items):
     return {"parts": parts, "cpuMicros": (server.cpu_seconds() - cpu) * 1e6 / items, "longestMs": max(part["longestMs"] for part in parts)}
 
 
-def answers(server, what, run):
-    """A turn, and the blocks and bytes that each of its answers read of tables because they were not in the cache."""
+def answers(server, what, run, twice):
+    """A turn, and the blocks and bytes that each of its answers read of tables because they were not in the cache. `twice`: of the second turn,
+    when the cache has what it keeps."""
+    if twice:
+        run()
+        wait_until_idle(server)  # blocks that compactions read are counted too
     before = figures(server)
     result = run()
     after, sent = figures(server), max(1, result["requests"])
@@ -54,12 +58,12 @@ def answers(server, what, run):
     return result
 
 
-def read_everything(server, items, seconds):
+def read_everything(server, items, seconds, twice=False):
     """Without a warm-up, so that every answer that reads blocks is counted."""
     more = {"items": items, "partition": "id", "container": "id", "warm-up": 0}
-    yield answers(server, POINT_READ, lambda: load(server, "read", seconds, **more))
+    yield answers(server, POINT_READ, lambda: load(server, "read", seconds, **more), twice)
     for name, words in QUERIES.items():
-        yield answers(server, words, lambda: load(server, "query", seconds, ask=name, **more))
+        yield answers(server, words, lambda name=name: load(server, "query", seconds, ask=name, **more), twice)
 
 
 def peers(folder, items, seconds):
@@ -86,12 +90,11 @@ def begin(folder, cache=None):
 
 
 def read_beyond_memory(folder, server, items, seconds):
-    """The same with a cache of a thirtieth of the tables: the second round, when the cache has what it keeps. A new server, and the turns."""
+    """The same with a cache of a thirtieth of the tables. Returns a new server, the turns, memory and the cache's size."""
     cache = max(CACHE_LEAST, figures(server)["bytes"] // 30)
     server.__exit__()
     small = begin(folder, cache)
-    list(read_everything(small, items, seconds))
-    turns = list(read_everything(small, items, seconds))
+    turns = list(read_everything(small, items, seconds, twice=True))
     memory = small.memory_mb()
     small.__exit__()
     return begin(folder), turns, memory, cache

@@ -51,6 +51,10 @@ export class Scalar {
   bound(i) {
     return this.domain[i];
   }
+  // As INSERT JSON takes it; varint and decimal as texts, since numbers of JSON are read as doubles. The keys of a map are texts.
+  json(i) {
+    return ["int", "bigint", "boolean", "double", "tinyint", "timestamp"].includes(this.name) ? this.write(this.domain[i]) : JSON.stringify(this.shown(i));
+  }
   shown(i) {
     return shown(this.domain[i]);
   }
@@ -74,6 +78,11 @@ export class Collection {
     if (this.kind === "list") return `[${value.map((v) => this.values.written(v)).join(", ")}]`;
     if (this.kind === "set") return `{${value.map((v) => this.keys.written(v)).join(", ")}}`;
     return `{${value.map(([k, v]) => `${this.keys.written(k)}: ${this.values.written(v)}`).join(", ")}}`;
+  }
+  json(value) {
+    const quoted = (text) => (text.startsWith('"') ? text : `"${text}"`);
+    if (this.kind === "map") return `{${value.map(([k, v]) => `${quoted(this.keys.json(k))}: ${this.values.json(v)}`).join(", ")}}`;
+    return `[${value.map((v) => (this.keys ?? this.values).json(v)).join(", ")}]`;
   }
   bound(value) {
     if (this.kind === "list") return value.map((v) => this.values.bound(v));

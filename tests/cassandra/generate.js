@@ -120,7 +120,8 @@ export class Writes {
   // { cql, params, apply() }
   next() {
     const kind = this.roll(100);
-    if (kind < 34) return this.insert();
+    if (kind < 30) return this.insert();
+    if (kind < 34) return this.insertJson();
     if (kind < 62) return this.update();
     if (kind < 72) return this.deleteCells();
     if (kind < 80) return this.deleteRow();
@@ -141,6 +142,19 @@ export class Writes {
     const values = [...[...key, ...(at ?? [])].map((v, i) => s.value(keys[i].type, v)), ...set.map((a) => s.value(this.schema.types.get(a.column), a.value))];
     const cql = `INSERT INTO ${this.table} (${names.join(", ")}) VALUES (${values.join(", ")})${conditional ? " IF NOT EXISTS" : ""}${this.using(stamp, conditional)}`;
     return { cql, params: s.params, key, at, list: this.mutations(key, at, stamp, set, { inserts: !staticsOnly }) };
+  }
+
+  // Columns that the text lacks are null, or stay as they are.
+  insertJson() {
+    const [stamp, key, at] = [this.stamp(), this.key(), this.at()];
+    const unset = chance(this.roll, 40);
+    const keys = [...this.schema.partition, ...this.schema.clustering];
+    const others = [...this.schema.regulars, ...this.schema.statics];
+    const given = new Map(this.some(others).map((c) => [c, chance(this.roll, 15) ? null : c.type.pick(this.roll)]));
+    const members = [...keys.map((c, i) => [c, [...key, ...at][i]]), ...given].map(([c, v]) => `"${c.name}": ${v === null ? "null" : c.type.json(v)}`);
+    const set = others.filter((c) => given.has(c) || !unset).map((c) => ({ column: c.name, kind: "set", value: given.get(c) ?? null }));
+    const cql = `INSERT INTO ${this.table} JSON '{${members.join(", ").replaceAll("'", "''")}}'${unset ? " DEFAULT UNSET" : ""}${this.using(stamp)}`;
+    return { cql, params: [], key, at, list: this.mutations(key, at, stamp, set, { inserts: true }) };
   }
 
   // An assignment of SET; null if it cannot be now.

@@ -213,15 +213,33 @@ static void leave_committer(void *context) {
     call__return(context, committed);
 }
 
+static void commit_now(call *c) {
+    c->code = item_transaction_commit(((call_within *)c)->transaction->core, c->op, leave_committer, c);
+    if (c->code != OK) { /* on OK the committer owns the call */
+        end(c);
+    }
+}
+
+static void list_on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    item_transaction_list(((call_within *)c)->transaction->core);
+}
+
+/* Also if no worker was available: the committer then lists the terms itself. */
+static void commit_listed(net_work *work) {
+    commit_now((call *)((char *)work - offsetof(call, work)));
+}
+
 void call_within_commit(call_within *w) {
     call *c = &w->call;
-    call_transaction *t = w->transaction;
-    if (!enter(t)) {
+    if (!enter(w->transaction)) {
         refuse_busy(c);
         return;
     }
-    c->code = item_transaction_commit(t->core, c->op, leave_committer, c);
-    if (c->code != OK) { /* on OK the committer owns the call */
-        end(c);
+    const container *large = item_transaction_large(w->transaction->core);
+    if (large) {
+        net_work_start(c->client, c->op, NET_BODIES, call_tenant_of_container(large), &c->work, list_on_worker, commit_listed);
+    } else {
+        commit_now(c);
     }
 }

@@ -553,6 +553,27 @@ err item_transaction_write(item_transaction *t, op *o, container *c, item_op *op
 
 /* ---- the commit ---- */
 
+static item_commit writes_of(const part *p) {
+    return (item_commit){.container = p->container, .ops = p->ops, .n = p->n};
+}
+
+const container *item_transaction_large(const item_transaction *t) {
+    for (const part *p = t->parts; p; p = p->next) {
+        item_commit writes = writes_of(p);
+        if (item_commit_has_long_lists(&writes)) {
+            return p->container;
+        }
+    }
+    return NULL;
+}
+
+void item_transaction_list(item_transaction *t) {
+    for (const part *p = t->parts; p && t->state == OPEN; p = p->next) {
+        item_commit writes = writes_of(p);
+        item_commit_list(&writes);
+    }
+}
+
 static void add_guards(part *p) {
     p->writes_n = p->n;
     for (const written_item *e = p->writes.all; e; e = e->next_all) {

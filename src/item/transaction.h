@@ -73,6 +73,11 @@ bool item_transaction_accepts(const item_transaction *t, size_t bytes);
 void item_transaction_expire(item_transaction *t);
 bool item_transaction_is_overdue(const item_transaction *t);
 
+/* Lists the index terms of all writes. Call it before the commit, not on a loop if the writes to a container are large: of these the
+ * committer lists them otherwise. item_transaction_large is the first such container, or NULL. */
+const container *item_transaction_large(const item_transaction *t);
+void item_transaction_list(item_transaction *t);
+
 /* Call it once; afterwards only item_transaction_outcome, item_transaction_mark and item_transaction_end may follow. `done` is called on
  * the committer's thread, or at once if nothing was written; it must hand over. OK means submitted: item_transaction_outcome has the
  * outcome. On E_TRANSACTION_EXPIRED nothing was submitted, and `done` is not called. */

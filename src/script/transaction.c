@@ -164,6 +164,7 @@ err script_transaction_write(script_transaction *t, item_op *op) {
 }
 
 err script_transaction_commit(script_transaction *t, item_mark *mark_out) {
+    item_transaction_list(t->core);
     TRY(item_transaction_commit(t->core, &t->op, answer, t));
     wait_for_answer(t);
     TRY(item_transaction_outcome(t->core, &t->op));

@@ -69,23 +69,25 @@ static bool add_row(void *context, const item_found *found) {
     return true;
 }
 
-static slice bson_text(arena *a, const char *json) {
+static slice bson_text(arena *a, slice json) {
     buf b = buf_init(BUF_NO_LIMIT);
     json_root root;
-    assert_int_equal(json_to_bson(slice_str(json), NULL, &b, &root, NULL), OK);
+    assert_int_equal(json_to_bson(json, NULL, &b, &root, NULL), OK);
     slice copy = arena_copy(a, buf_view(&b));
     buf_free(&b);
     return copy;
 }
 
+/* From 1000 on `n` makes an item so large that its index terms are listed by a worker. */
+static slice text_of_item(arena *a, const char *id, int n) {
+    return n < 1000 ? arena_printf(a, "{\"id\":\"%s\",\"pk\":\"a\",\"n\":%d}", id, n)
+                    : arena_printf(a, "{\"id\":\"%s\",\"pk\":\"a\",\"n\":%d,\"zeros\":\"%0*d\"}", id, n, LIMIT_LISTED_BYTES, 0);
+}
+
 static void write_item(line *l, const char *id, int n, bool patches) {
-    char json[200];
+    arena *a = l->request->arena;
+    slice json = patches ? arena_printf(a, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":%d}]", n) : text_of_item(a, id, n);
     item_op *item = &l->item;
-    if (patches) {
-        snprintf(json, sizeof json, "[{\"op\":\"incr\",\"path\":\"/n\",\"value\":%d}]", n);
-    } else {
-        snprintf(json, sizeof json, "{\"id\":\"%s\",\"pk\":\"a\",\"n\":%d}", id, n);
-    }
     *item = (item_op){.kind = patches ? ITEM_EDIT : ITEM_UPSERT, .key = l->within.key};
     op_init(&item->op, l->request->arena, l->op.now_s);
     slice body = bson_text(l->request->arena, json);
@@ -304,6 +306,26 @@ static void a_client_reads_writes_and_commits(void **state) {
     assert_int_equal(harness_count(c), 3);
 }
 
+/* The terms of large items are listed by a worker, before the commit. */
+static void large_items_are_committed(void **state) {
+    (void)state;
+    int one = open_client();
+    says(one, "b", "OK");
+    says(one, "w1 1000", "OK");
+    says(one, "w2 2", "OK");
+    says(one, "w3 3000", "OK");
+    says(one, "c", "OK");
+    says(one, "e", "OK");
+    says(one, "b", "OK");
+    says(one, "l", "1000 2 3000 ");
+    says(one, "w3 1", "OK");
+    says(one, "p1 1", "OK");
+    says(one, "c", "OK");
+    says(one, "e", "OK");
+    close(one);
+    assert_int_equal(harness_count(c), 3);
+}
+
 /* If a client disconnects, its writes are discarded, even if a call was in progress. */
 static void a_client_that_leaves_leaves_nothing(void **state) {
     (void)state;
@@ -367,6 +389,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_transaction_moves_between_loops, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_reads_writes_and_commits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(large_items_are_committed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_leaves_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_come_one_after_the_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transaction_that_is_too_old_is_gone, set_up, tear_down),

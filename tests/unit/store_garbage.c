@@ -10,7 +10,17 @@
 #include "store/figures.h"
 #include "store_harness.h"
 
-enum { ITEMS = 24000, LEFT = 4, VALUE_BYTES = 200, TAIL_BYTES = 64 * 1024, IN_TAIL = 3000, GROUP = 500, WAIT_MS = 60 * 1000, STEP_MS = 50, QUIET_MS = 12 * 1000 };
+enum {
+    ITEMS = 24000,
+    LEFT = 4,
+    VALUE_BYTES = 200,
+    TAIL_BYTES = 64 * 1024,
+    IN_TAIL = 3000,
+    GROUP = 500,
+    WAIT_MS = 60 * 1000,
+    STEP_MS = 50,
+    QUIET_MS = 12 * 1000
+};
 
 static slice item_key(unsigned i, char bytes[32]) {
     return slice_of(bytes, (size_t)snprintf(bytes, 32, "item-%08u", i));
@@ -34,7 +44,7 @@ static void write_items(store *s, bool delete) {
         store_batch batch;
         store_batch_init(&batch);
         for (unsigned end = i + GROUP; i < end; i++) {
-            if (delete && i % LEFT) {
+            if (delete &&i % LEFT) {
                 store_delete(&batch, STORE_ITEMS, item_key(i, key));
                 store_delete(&batch, STORE_TERMS, term_key(i, key));
             } else if (!delete) {
@@ -67,7 +77,8 @@ static void assert_is_there(store *s, const store_snapshot *at, unsigned i, bool
     assert_true(get_equals(s, STORE_ITEMS, at, item_key(i, key), expected));
 }
 
-/* There is one entry for each item that is left, and no delete. Some of those deletes of index entries that are still in the tail stay there. */
+/* There is one entry for each item that is left, and no delete. Some of those deletes of index entries that are still in the tail stay
+ * there. */
 static bool is_merged(store *s, store_family f) {
     store_figures figures;
     assert_true(store_measure(s, &figures));

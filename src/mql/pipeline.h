@@ -77,6 +77,7 @@ typedef struct mql_target {
     mql_when_matched when_matched;
     mql_when_not_matched when_not_matched;
     const mql_update *update; /* MQL_MATCHED_PIPELINE: applied to the document that is there, after mql_target_bind */
+    slice pipeline, let;      /* … as written: an array, and a document or empty */
     size_t new_slot;          /* private to mql/ */
 } mql_target;
 

@@ -174,6 +174,8 @@ static err parse_merge(mql__stage_parser *p, const mql__stage_kind *kind, mql_va
                    ? mql__add_stage(p, kind, argument, w)
                    : mql_fail(o, 51199, "Cannot use 'let' variables with 'whenMatched: %s' mode", matched_names[t->when_matched]);
     }
+    t->pipeline = matched.bytes;
+    t->let = mql_is_missing(let) ? SLICE_EMPTY : let.bytes;
     TRY(parse_pipeline(p->scope, w, let, matched));
     return mql__add_stage(p, kind, argument, w);
 }

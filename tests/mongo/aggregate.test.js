@@ -84,6 +84,13 @@ suite("pipelines", (t) => {
     assert.equal(await target.findOne({ _id: 9 }), null);
     await fails(collection.aggregate([{ $match: { _id: 9 } }, merge({ whenNotMatched: "fail" })]).toArray(), 13113);
     await fails(collection.aggregate([{ $match: { _id: 4 } }, merge({ whenMatched: "fail" })]).toArray(), 11000);
+    const sum = [{ $set: { sum: { $add: ["$v", "$$new.v", "$$more"] } } }];
+    const both = [{ $match: { _id: { $in: [4, 14] } } }, { $project: { v: 1 } }];
+    await collection.aggregate([...both, merge({ let: { more: { $multiply: ["$v", 100] }, new: "$$ROOT" }, whenMatched: sum })]).toArray();
+    assert.deepEqual(await target.find({ _id: { $in: [4, 14] } }).sort({ _id: 1 }).toArray(), [{ _id: 4, v: 4, sum: 408 }, { _id: 14, v: 4 }]);
+    await collection.aggregate([...both, merge({ whenMatched: [{ $set: { was: "$$new.v" } }], whenNotMatched: "discard" })]).toArray();
+    assert.deepEqual(await target.findOne({ _id: 14 }), { _id: 14, v: 4, was: 4 });
+    await fails(collection.aggregate([{ $match: { _id: 9 } }, merge({ whenMatched: [{ $set: { a: 1 } }], whenNotMatched: "fail" })]).toArray(), 13113);
     const fresh = t.collection();
     await collection.aggregate([{ $out: fresh.collectionName }]).toArray();
     assert.equal(await fresh.countDocuments(), 50);

@@ -1,7 +1,8 @@
 /* $out and $merge: writes what a pipeline has made.
  *
  * $out inserts into a new collection, which then takes the name of the target, with the target's indexes and options. $merge is one
- * statement for each document: an update of the document with the same values in the `on` fields, or an insert. */
+ * statement for each document: an update of the document with the same values in the `on` fields, or an insert. With a pipeline as
+ * whenMatched it is two: the update by that pipeline, and then the insert, which does nothing if the first has found a document. */
 #include "api/mongo/aggregate_write.h"
 
 #include "api/mongo/collections.h"
@@ -68,6 +69,55 @@ static void make_statement(mongo_request *q, const mql_target *t, slice document
     };
 }
 
+/* {name: {$literal: value}, …} for the variables of a pipeline: $$new, and those of `let`. Empty: an error. */
+static err bind(mongo_request *q, const mql_target *t, slice document, slice *variables_out) {
+    enum { LET_STEPS = 50000 };
+    buf out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+    mql_builder b = mql_build(&out);
+    mongo_scope scope = {.scope = mql_scope_of(&q->op, q->front->surface == MONGO_SERVICE), .now_ms = q->now_ms};
+    doc_walk w;
+    doc_element e;
+    err code = OK;
+    mongo_open_document(&b, "new");
+    mongo_add_document(&b, "$literal", document);
+    mql_close(&b);
+    for (doc_walk_init(&w, t->let); code == OK && t->let.n && doc_walk_next(&w, &e);) {
+        const mql_expression *x;
+        mql_value v = mql_missing();
+        code = mql_expression_parse(&scope.scope, mql_of(&e), &x);
+        mql_run r = mongo_run_of(&q->op, q->frame->arena, &scope, LET_STEPS);
+        r.root = mql_document(document);
+        code = code != OK ? code : mql_evaluate(&r, x, &v);
+        mql_open(&b, e.key, BSON_TYPE_DOCUMENT);
+        mql_add(&b, SLICE_LIT("$literal"), mql_is_missing(v) ? mql_null() : v);
+        mql_close(&b);
+    }
+    *variables_out = mongo_built_copy(q->frame->arena, &b, &out);
+    return code != OK ? code : variables_out->n ? OK : budget_error(q->op.budget);
+}
+
+static size_t statements_each(const mql_target *t) {
+    return t->when_matched == MQL_MATCHED_PIPELINE && t->when_not_matched == MQL_NOT_MATCHED_INSERT ? 2 : 1;
+}
+
+/* The statements of one document. */
+static err add_statements(mongo_request *q, target_state *s, slice document) {
+    const mql_target *t = &s->target;
+    mongo_statement *one = &s->writes.list[s->writes.n];
+    s->writes.n += statements_each(t);
+    if (t->when_matched == MQL_MATCHED_PIPELINE) {
+        *one = (mongo_statement){.filter = filter_on(q, t, document), .update = mql_array(t->pipeline)};
+        TRY(bind(q, t, document, &one->variables));
+        if (statements_each(t) > 1) {
+            one[1] =
+                (mongo_statement){.filter = one->filter, .update = mql_document(update_by(q, "$setOnInsert", document)), .upsert = true};
+        }
+    } else {
+        make_statement(q, t, document, one);
+    }
+    return one->filter.n && one->update.bytes.n ? OK : budget_error(q->op.budget);
+}
+
 static err merged(mongo_request *q) {
     target_state *s = q->state;
     const mql_target *t = &s->target;
@@ -75,7 +125,7 @@ static err merged(mongo_request *q) {
         return mongo_first_error(q, &s->writes.errors);
     }
     buf_free(&s->writes.errors.out);
-    for (size_t i = 0; i < s->writes.n; i++) {
+    for (size_t i = 0; i < s->writes.n; i += statements_each(t)) {
         const mongo_statement *one = &s->writes.list[i];
         if (t->when_matched == MQL_MATCHED_FAIL && one->matched) {
             return op_fail_as(&q->op, E_CONFLICT, CODE_DUPLICATE_KEY, "$merge found a document, and whenMatched is \"fail\"");
@@ -91,18 +141,14 @@ static err merge(mongo_request *q) {
     target_state *s = q->state;
     slice rest = s->documents, document;
     size_t n = 0;
-    for (; wire_next(&rest, &document); n++) {
+    for (; wire_next(&rest, &document); n += statements_each(&s->target)) {
     }
     if (!arena_fits(q->frame->arena, n * sizeof(mongo_statement))) {
         return budget_error(q->op.budget);
     }
     s->writes.list = arena_array(q->frame->arena, mongo_statement, n + 1);
     for (rest = s->documents; wire_next(&rest, &document);) {
-        mongo_statement *one = &s->writes.list[s->writes.n++];
-        make_statement(q, &s->target, document, one);
-        if (!one->filter.n || !one->update.bytes.n) {
-            return budget_error(q->op.budget);
-        }
+        TRY(add_statements(q, s, document));
     }
     s->writes.ordered = true;
     s->writes.done = merged;
@@ -197,9 +243,7 @@ err mongo_target_check(mongo_request *q, op *o, const mql_target *t) {
     if (t->kind != MQL_TARGET_NONE && t->database.n && !slice_eq(t->database, q->database)) {
         return op_fail_as(o, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "$out and $merge write to the database of the pipeline only.");
     }
-    return t->kind != MQL_TARGET_MERGE || t->when_matched != MQL_MATCHED_PIPELINE
-               ? OK
-               : op_fail_as(o, E_BAD_REQUEST, CODE_COMMAND_NOT_SUPPORTED, "A pipeline as whenMatched of $merge is not supported.");
+    return OK;
 }
 
 err mongo_target_write(mongo_request *q, const mql_target *t, slice documents) {

@@ -40,7 +40,7 @@ static const tool_option options[] = {
     REMOTE_OPTIONS(given),
 };
 
-enum { OPTIONS = sizeof options / sizeof *options, PAGE_ITEMS = 1000, IDLE_MS = 200, PATHS_MAX = 3 };
+enum { OPTIONS = sizeof options / sizeof *options, PAGE_ITEMS = 1000, IDLE_MS = 200, PATHS_MAX = 3, TRIES = 100, TRY_MS = 200 };
 
 typedef struct key_paths {
     size_t n;
@@ -179,22 +179,33 @@ static void show(copier *c) {
     progress_show(&c->progress, (progress_now){.items = c->copied, .charge = charge, .part = -1});
 }
 
+static void pause_ms(long ms) {
+    struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
 /* Copies until there are no more changes at the moment. False: it failed, or was told to stop at once. */
 static bool catch_up(copier *c, unsigned stops_allowed) {
+    unsigned tries = 0;
     for (;;) {
         size_t n = 0;
         if (endpoint_stops() > stops_allowed) {
             return false;
         }
         tesela_status status = tesela_changes_page(c->feed, &n, &c->fatal);
+        if (status != TESELA_OK && status != TESELA_DONE && endpoint_passing(status) && ++tries < TRIES) {
+            pause_ms(TRY_MS); /* a range is being split, or the server is away for a moment */
+            continue;
+        }
         if (status == TESELA_DONE) {
             c->fatal.status = TESELA_OK;
             return keep_position(c);
         }
+        c->fatal.status = status;
         if (status != TESELA_OK || !copy_page(c, n) || !keep_position(c)) {
             return false;
         }
-        c->fatal.status = TESELA_OK;
+        tries = 0;
         show(c);
     }
 }
@@ -309,8 +320,7 @@ static bool cut_over(copier *c) {
 static bool run_course(copier *c) {
     bool good = catch_up(c, asked.follow ? 1 : 0);
     while (good && asked.follow && endpoint_stops() == 0) {
-        struct timespec pause = {.tv_nsec = IDLE_MS * 1000000L};
-        nanosleep(&pause, NULL);
+        pause_ms(IDLE_MS);
         good = catch_up(c, 1);
     }
     unsigned stops = asked.follow ? 1 : 0;

@@ -8,6 +8,7 @@
  * its `charge_ru` is the charge, and `mark` the position of the range concerned.
  *
  *   call_read      one item by its key
+ *   call_read_many several items by their keys
  *   call_commit    writes, decided together, including edits and conditions
  *   call_feed      items in pages, in creation order
  *   call_rows      items in pages, in key order: of one partition by row key, or of a part of the hash space
@@ -123,6 +124,23 @@ static inline void call_read_init(call_read *r, const call_core *core, net_clien
 }
 void call_read_submit(call_read *r); /* E_NOT_FOUND, E_THROTTLED, E_SESSION_NOT_AVAILABLE */
 void call_read_give(call_read *r);
+
+/* ---- reading several items ---- */
+
+typedef struct call_read_many {
+    call call;
+    const item_key *keys; /* at least one */
+    size_t n;
+
+    /* Called for each item that exists, in the order of the keys: on the loop or on a worker. */
+    void (*sink)(void *context, size_t index, const item_found *found);
+    void *context;
+
+    size_t next; /* private to call/ */
+} call_read_many;
+
+void call_read_many_init(call_read_many *r, const call_core *core, net_client *client, op *o, container *container, call_step done);
+void call_read_many_submit(call_read_many *r); /* E_THROTTLED, E_SESSION_NOT_AVAILABLE; some items may have been read */
 
 /* ---- writing ---- */
 

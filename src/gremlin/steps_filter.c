@@ -21,7 +21,9 @@ status gremlin__step_fail(gremlin_run *m, flow *f, state *s) {
         return DONE;
     }
     slice said = s->step->n ? gremlin_text(s->step->args[0]) : SLICE_LIT("fail() step triggered");
-    return gremlin__fail(m, E_BAD_REQUEST, "fail() Step Triggered: %.*s", slice_shown(said), said.p);
+    status failed = gremlin__fail(m, E_BAD_REQUEST, "fail() Step Triggered: %.*s", slice_shown(said), said.p);
+    m->op->protocol_code = 595; /* TinkerPop's SERVER_ERROR_FAIL_STEP */
+    return failed;
 }
 
 static bool test_arg(gremlin_value arg, gremlin_value v) {

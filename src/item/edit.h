@@ -29,6 +29,7 @@ typedef enum item_edit_id {
     ITEM_EDIT_MONGO_UPDATE = 3, /* api/mongo/update_kind.h; the argument is a filter and an update */
     ITEM_EDIT_MONGO_DELETE = 4, /* the same, without an update */
     ITEM_EDIT_CASSANDRA = 5,    /* api/cassandra/edit_kind.h; a change of a row */
+    ITEM_EDIT_GREMLIN = 6,      /* api/gremlin/edit_kind.h; changes of properties */
     ITEM_EDIT_TESTS = 56,       /* unit tests use the ids from here on */
     ITEM_EDIT_IDS = 64
 } item_edit_id;

@@ -11,6 +11,7 @@
 #include "api/admin/admin.h"
 #include "api/cassandra/cassandra.h"
 #include "api/direct/direct.h"
+#include "api/gremlin/gremlin.h"
 #include "api/mongo/mongo.h"
 #include "api/portal/portal.h"
 #include "api/table/table.h"
@@ -41,6 +42,7 @@ typedef struct server {
     table_front *table;
     mongo_front *mongo;
     cass_front *cassandra;
+    gremlin_front *gremlin;
 } server;
 
 static server *running; /* for the signal handlers */
@@ -208,6 +210,18 @@ static bool listen_cassandra(server *s, char *why) {
            net_listen_frames(s->net, s->settings.host, (uint16_t)port, cass_frames(s->cassandra), &chosen, why, WHY_BYTES) == OK;
 }
 
+static bool listen_gremlin(server *s, char *why) {
+    gremlin_options options_gremlin = {
+        .account = s->account,
+        .keys = s->settings.keys,
+        .attempts = s->attempts,
+        .faults = s->faults,
+        .scripts = s->scripts,
+    };
+    s->gremlin = gremlin_open(&options_gremlin);
+    return listen_http(s, PORT_GREMLIN, gremlin_http(s->gremlin), why);
+}
+
 static bool open_net(server *s, char *why) {
     net_options no = net_options_of(&s->settings);
     if (net_open(&no, &s->net) != OK) {
@@ -248,7 +262,8 @@ static bool open_net(server *s, char *why) {
     };
     s->table = table_open(&options_table);
     return listen_http(s, PORT_SQL, sql_http(s->sql), why) && listen_direct(s, why) &&
-           listen_http(s, PORT_TABLE, table_http(s->table), why) && listen_mongo(s, why) && listen_cassandra(s, why);
+           listen_http(s, PORT_TABLE, table_http(s->table), why) && listen_mongo(s, why) && listen_cassandra(s, why) &&
+           listen_gremlin(s, why);
 }
 
 static void *prepare_tls(void *unused) {
@@ -317,6 +332,9 @@ static void close_all(server *s) {
     }
     if (s->cassandra) {
         cass_close(s->cassandra);
+    }
+    if (s->gremlin) {
+        gremlin_close(s->gremlin);
     }
     if (s->admin) {
         admin_close(s->admin);

@@ -73,7 +73,8 @@ const tool_option serve_options[SERVE_OPTIONS] = {
      false},
     {"cassandra-port", "PORT", "Cassandra API, plain and TLS; 10350, or a free port if --sql-port is 0; off closes it",
      &given.cassandra_port, false},
-    {"gremlin-port", "PORT", NULL, &given.gremlin_port, false},
+    {"gremlin-port", "PORT", "Gremlin API, plain and TLS; 8901, or a free port if --sql-port is 0; off closes it", &given.gremlin_port,
+     false},
     {"table-port", "PORT", "Table API, http and https; 8902, or a free port if --sql-port is 0; off closes it", &given.table_port, false},
     {"key", "BASE64", "primary key; without it the emulator's well-known one, on loopback only", &given.key, true},
     {"secondary-key", "BASE64", "secondary key", &given.secondary_key, true},
@@ -278,17 +279,16 @@ static bool read_limits(serve_settings *s) {
 
 typedef struct port_flag {
     const char *flag, **given;
-    const char *api;
-    const char *usual; /* the default; NULL: this version does not implement the API */
+    const char *usual; /* the default */
 } port_flag;
 
 static const port_flag port_flags[PORTS] = {
-    [PORT_SQL] = {"sql-port", &given.sql_port, "SQL", "8081"},
-    [PORT_DIRECT] = {"direct-port", &given.direct_port, "SQL", "10250"},
-    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "MongoDB", "10255"},
-    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "Cassandra", "10350"},
-    [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "Gremlin", NULL},
-    [PORT_TABLE] = {"table-port", &given.table_port, "Table", "8902"},
+    [PORT_SQL] = {"sql-port", &given.sql_port, "8081"},
+    [PORT_DIRECT] = {"direct-port", &given.direct_port, "10250"},
+    [PORT_MONGO] = {"mongo-port", &given.mongo_port, "10255"},
+    [PORT_CASSANDRA] = {"cassandra-port", &given.cassandra_port, "10350"},
+    [PORT_GREMLIN] = {"gremlin-port", &given.gremlin_port, "8901"},
+    [PORT_TABLE] = {"table-port", &given.table_port, "8902"},
 };
 
 static bool is_given(const char *text, const char *word) {
@@ -298,7 +298,7 @@ static bool is_given(const char *text, const char *word) {
 /* A server whose SQL port is picked by the system, as in a test suite, must not collide with another one on any port. So the ports that are
  * not given are picked too. Direct mode is a part of the SQL API, and is off with it. */
 static const char *port_text(const port_flag *p) {
-    bool off = !p->usual || (p->given == &given.direct_port && is_given(given.sql_port, "off"));
+    bool off = p->given == &given.direct_port && is_given(given.sql_port, "off");
     return *p->given ? *p->given : off ? "off" : is_given(given.sql_port, "0") ? "0" : p->usual;
 }
 
@@ -311,10 +311,6 @@ static bool read_ports(serve_settings *s) {
         const port_flag *p = &port_flags[i];
         if (!tool_read_port(p->flag, port_text(p), &s->ports[i])) {
             return false;
-        }
-        if (s->ports[i] >= 0 && !p->usual) {
-            return fail("--%s %s: tesela " TESELA_VERSION " does not have the %s API. Leave the flag out, or say off", p->flag, *p->given,
-                        p->api);
         }
         listens = listens || s->ports[i] >= 0;
     }

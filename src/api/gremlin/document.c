@@ -1,0 +1,269 @@
+#include "api/gremlin/document.h"
+
+static const char *const own_members[] = {
+    "id",    "label", "_isEdge",      "_vertexId", "_vertexLabel",     "_sink", "_sinkLabel", "_sinkPartition", "_rid",
+    "_self", "_etag", "_attachments", "_ts",       "_isPkEdgeProperty"};
+
+static bool is_own(slice key) {
+    for (size_t i = 0; i < sizeof own_members / sizeof *own_members; i++) {
+        if (slice_eq(key, slice_str(own_members[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- containers ---- */
+
+slice document_key_name(const container *c) {
+    return c->key.n ? c->key.paths[0].steps[0] : SLICE_EMPTY;
+}
+
+err document_check_container(op *o, const container *c) {
+    slice name = document_key_name(c);
+    if (!slice_eq(c->api, SLICE_LIT("sql"))) {
+        return op_fail(o, E_FORBIDDEN, "The container belongs to the %.*s API; a graph is a container that the SQL API has made.",
+                       slice_shown(c->api), c->api.p);
+    }
+    if (c->key.n > 1 || (c->key.n && c->key.paths[0].steps_n != 1) || slice_eq(name, SLICE_LIT("id")) ||
+        slice_eq(name, SLICE_LIT("label"))) {
+        return op_fail(o, E_BAD_REQUEST,
+                       "A graph needs a container whose partition key is one property, such as /pk, other than /id and /label.");
+    }
+    return OK;
+}
+
+/* ---- places ---- */
+
+static slice encoded(arena *a, const pkey *key) {
+    buf bytes = buf_init(LIMIT_KEY_BYTES * 3);
+    pkey_encode(&bytes, key);
+    slice place = arena_copy(a, buf_view(&bytes));
+    buf_free(&bytes);
+    return place;
+}
+
+static pkey_value key_value(const doc_element *e) {
+    switch ((int)e->type) {
+    case BSON_TYPE_UTF8:
+        return (pkey_value){.type = PKEY_STRING, .text = doc_element_text(e)};
+    case BSON_TYPE_INT32:
+        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_i32(e->value.p)};
+    case BSON_TYPE_INT64:
+        return (pkey_value){.type = PKEY_NUMBER, .number = (double)doc_load_i64(e->value.p)};
+    case BSON_TYPE_DOUBLE:
+        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_double(e->value.p)};
+    case BSON_TYPE_BOOL:
+        return (pkey_value){.type = e->value.p[0] ? PKEY_TRUE : PKEY_FALSE};
+    case BSON_TYPE_NULL:
+        return (pkey_value){.type = PKEY_NULL};
+    default:
+        return (pkey_value){.type = PKEY_UNDEFINED};
+    }
+}
+
+static slice place_at(arena *a, const container *c, slice body, slice name) {
+    doc_element e;
+    if (!c->key.n) {
+        return SLICE_EMPTY;
+    }
+    bool there = doc_find_member(body, name, &e);
+    pkey key = {.n = 1};
+    key.values[0] = there ? key_value(&e) : (pkey_value){.type = PKEY_UNDEFINED};
+    return encoded(a, &key);
+}
+
+slice document_place(arena *a, const container *c, slice body) {
+    return place_at(a, c, body, document_key_name(c));
+}
+
+slice document_sink_place(arena *a, const container *c, slice body) {
+    return place_at(a, c, body, SLICE_LIT("_sinkPartition"));
+}
+
+bool document_place_of(arena *a, const container *c, gremlin_value v, slice *place_out) {
+    pkey key = {.n = 1};
+    *place_out = SLICE_EMPTY;
+    if (!c->key.n) {
+        return true;
+    }
+    if (v.type == GREMLIN_STRING) {
+        key.values[0] = (pkey_value){.type = PKEY_STRING, .text = gremlin_text(v)};
+    } else if (v.type == GREMLIN_BOOLEAN) {
+        key.values[0] = (pkey_value){.type = v.b ? PKEY_TRUE : PKEY_FALSE};
+    } else if (gremlin_is_number(v) && member_fits(v)) {
+        key.values[0] = (pkey_value){.type = PKEY_NUMBER, .number = gremlin_as_double(v)};
+    } else {
+        return false;
+    }
+    if (key.values[0].text.n > LIMIT_KEY_BYTES) {
+        return false;
+    }
+    *place_out = encoded(a, &key);
+    return true;
+}
+
+err document_key(op *o, const container *c, slice place, slice id, item_key *key_out) {
+    pkey key = {.n = 0};
+    size_t used;
+    if (c->key.n && !pkey_decode(o->arena, place, 1, &key, &used)) {
+        return E_NOT_FOUND;
+    }
+    return item_check_key(o, c, &key, id, key_out);
+}
+
+bool document_id(arena *a, gremlin_value id, slice *text_out) {
+    if (id.type == GREMLIN_STRING) {
+        *text_out = gremlin_text(id);
+        return true;
+    }
+    if (!gremlin_is_number(id) && id.type != GREMLIN_UUID) {
+        return false;
+    }
+    buf text = buf_init(256);
+    gremlin_show(&text, id);
+    *text_out = arena_copy(a, buf_view(&text));
+    buf_free(&text);
+    return true;
+}
+
+/* ---- keys of properties ---- */
+
+err document_check_key(op *o, slice key) {
+    if (!key.n || memchr(key.p, '\0', key.n)) {
+        return op_fail(o, E_BAD_REQUEST, "The name of a property must not be empty, and has no zero bytes.");
+    }
+    if (is_own(key)) {
+        return op_fail(o, E_BAD_REQUEST, "A property cannot have the name '%.*s', which items use themselves.", slice_shown(key), key.p);
+    }
+    return OK;
+}
+
+bool document_is_flat(const container *c, slice key) {
+    return slice_eq(key, SLICE_LIT("ttl")) || (c->key.n && slice_eq(key, document_key_name(c)));
+}
+
+/* ---- reading ---- */
+
+slice document_member(slice body, const char *name) {
+    doc_element e;
+    return doc_find_member(body, slice_str(name), &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
+}
+
+bool document_is_edge(slice body) {
+    doc_element e;
+    return doc_find_member(body, SLICE_LIT("_isEdge"), &e) && e.type == BSON_TYPE_BOOL && e.value.p[0];
+}
+
+static bool scalar(const doc_element *e, gremlin_value *value_out) {
+    int64_t number;
+    switch ((int)e->type) {
+    case BSON_TYPE_UTF8:
+        *value_out = gremlin_string(doc_element_text(e));
+        return true;
+    case BSON_TYPE_INT32:
+        *value_out = gremlin_int(doc_load_i32(e->value.p));
+        return true;
+    case BSON_TYPE_INT64:
+        number = doc_load_i64(e->value.p);
+        *value_out = number >= INT32_MIN && number <= INT32_MAX ? gremlin_int((int32_t)number) : gremlin_long(number);
+        return true;
+    case BSON_TYPE_DOUBLE:
+        *value_out = gremlin_double(doc_load_double(e->value.p));
+        return true;
+    case BSON_TYPE_BOOL:
+        *value_out = gremlin_boolean(e->value.p[0]);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void read_metas(arena *a, gremlin_property *p, slice bag) {
+    doc_element metas, e;
+    doc_walk w;
+    gremlin_value v;
+    if (!doc_find_member(bag, SLICE_LIT("_meta"), &metas) || metas.type != BSON_TYPE_DOCUMENT || !doc_walk_init(&w, metas.value)) {
+        return;
+    }
+    while (doc_walk_next(&w, &e)) {
+        if (scalar(&e, &v)) {
+            gremlin_make_meta(a, p, e.key, v);
+        }
+    }
+}
+
+static void read_bags(arena *a, gremlin_element *v, const doc_element *member) {
+    doc_walk w;
+    doc_element bag, value;
+    gremlin_value read;
+    for (doc_walk_init(&w, member->value); doc_walk_next(&w, &bag);) {
+        if (bag.type == BSON_TYPE_DOCUMENT && doc_find_member(bag.value, SLICE_LIT("_value"), &value) && scalar(&value, &read)) {
+            gremlin_value id = gremlin_string(document_member(bag.value, "id"));
+            read_metas(a, gremlin_make_property(a, v, id, member->key, read), bag.value);
+        }
+    }
+}
+
+/* The service calls a flat property by the vertex and its name. */
+static void read_flat(arena *a, gremlin_element *v, const doc_element *member) {
+    gremlin_value read;
+    if (scalar(member, &read)) {
+        slice id = arena_printf(a, "%.*s|%.*s", (int)v->id.n, v->id.p, (int)member->key.n, member->key.p);
+        gremlin_make_property(a, v, gremlin_string(id), member->key, read);
+    }
+}
+
+static void read_vertex(arena *a, const container *c, slice body, gremlin_element *v) {
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        if (document_is_flat(c, e.key)) {
+            read_flat(a, v, &e);
+        } else if (e.type == BSON_TYPE_ARRAY && !is_own(e.key)) {
+            read_bags(a, v, &e);
+        }
+    }
+}
+
+static void read_edge(arena *a, const container *c, slice body, gremlin_element *edge) {
+    doc_walk w;
+    doc_element e;
+    gremlin_value read;
+    bool shows_key = doc_find_member(body, SLICE_LIT("_isPkEdgeProperty"), &e);
+    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        bool is_key = c->key.n && slice_eq(e.key, document_key_name(c));
+        if (!is_own(e.key) && (!is_key || shows_key) && scalar(&e, &read)) {
+            gremlin_make_property(a, edge, gremlin_null(), e.key, read);
+        }
+    }
+}
+
+static gremlin_element *reference(arena *a, slice id, slice label, slice place) {
+    gremlin_element *v = gremlin_make_vertex(a, gremlin_string(id), label);
+    v->place = place;
+    v->loaded = false;
+    return v;
+}
+
+gremlin_element *document_read(arena *a, const container *c, slice body) {
+    slice id = document_member(body, "id"), label = document_member(body, "label");
+    slice from = document_member(body, "_vertexId"), to = document_member(body, "_sink");
+    bool edge = document_is_edge(body);
+    if (!id.n || !label.n || (edge && (!from.n || !to.n))) {
+        return NULL;
+    }
+    slice place = document_place(a, c, body);
+    if (!edge) {
+        gremlin_element *v = gremlin_make_vertex(a, gremlin_string(id), label);
+        v->place = place;
+        read_vertex(a, c, body, v);
+        return v;
+    }
+    gremlin_element *out = reference(a, from, document_member(body, "_vertexLabel"), place);
+    gremlin_element *in = reference(a, to, document_member(body, "_sinkLabel"), document_sink_place(a, c, body));
+    gremlin_element *e = gremlin_make_edge(a, gremlin_string(id), label, out, in);
+    e->place = place;
+    read_edge(a, c, body, e);
+    return e;
+}

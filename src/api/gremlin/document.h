@@ -1,0 +1,40 @@
+/* document.h — within api/gremlin: vertices and edges as items, in the form in which the service stores them, so that the SQL API sees the
+ * same, and graphs written through it are traversed.
+ *
+ *     vertex  {"id":"7","label":"person","pk":"p","age":[{"id":"…","_value":29,"_meta":{…}}], …}
+ *     edge    {"id":"…","label":"knows","_isEdge":true,"pk":"p","_vertexId":"7","_vertexLabel":"person",
+ *              "_sink":"8","_sinkLabel":"person","_sinkPartition":"q","since":2009, …}
+ *
+ * A property of a vertex is an array of objects with a `_value`; the partition key and `ttl` are flat. Properties of edges are flat. An
+ * edge lies in the partition of the vertex that it leaves. Items of any other form are no part of the graph.
+ *
+ * An element's `place` is the encoded partition key (pkey_encode), empty in a container without one. Pure functions, any thread. */
+#pragma once
+
+#include "api/gremlin/members.h"
+#include "gremlin/run.h"
+#include "item/item.h"
+
+/* Whether a graph can lie in the container: of the SQL API, with no partition key or one of a single step that is not id or label. */
+MUST_CHECK err document_check_container(op *o, const container *c);
+slice document_key_name(const container *c); /* of the property that is the partition key; empty: there is none */
+
+/* The element, in the arena; NULL: the item is neither a vertex nor an edge. */
+gremlin_element *document_read(arena *a, const container *c, slice body);
+bool document_is_edge(slice body);
+slice document_member(slice body, const char *name); /* a text; empty: there is none */
+
+/* The place of an item, and of the vertex that an edge enters. */
+slice document_place(arena *a, const container *c, slice body);
+slice document_sink_place(arena *a, const container *c, slice body);
+
+/* Places and keys. False: the value cannot be a partition key; the place is not one. */
+bool document_place_of(arena *a, const container *c, gremlin_value key, slice *place_out);
+MUST_CHECK err document_key(op *o, const container *c, slice place, slice id, item_key *key_out);
+
+/* An id as text: strings and numbers. False: the value cannot be an id. */
+bool document_id(arena *a, gremlin_value id, slice *text_out);
+
+/* A name that a property may have: not empty, not one of the members above, without zero bytes. */
+MUST_CHECK err document_check_key(op *o, slice key);
+bool document_is_flat(const container *c, slice key); /* a member of a vertex that is not an array of values: the partition key, ttl */

@@ -32,10 +32,9 @@ describe("a start", () => {
     assert.ok(!existsSync(data), `${flags.join(" ")} left a folder behind`);
   };
 
-  it("refuses ports of APIs that are not there, and having none at all", async () => {
-    await refused(["--sql-port", "0", "--gremlin-port", "8901"], /does not have the Gremlin API/);
-    await refused(["--sql-port", "0"], /does not have the Gremlin API/, { TESELA_GREMLIN_PORT: "0" });
-    await refused(["--sql-port", "off", "--table-port", "off", "--mongo-port", "off", "--cassandra-port", "off"], /nothing to listen on/);
+  it("refuses having no port at all, and direct mode without the SQL API", async () => {
+    const off = ["sql", "table", "mongo", "cassandra", "gremlin"].flatMap((api) => [`--${api}-port`, "off"]);
+    await refused(off, /nothing to listen on/);
     await refused(["--sql-port", "off", "--direct-port", "0"], /--direct-port needs --sql-port/);
     const server = await Server.start({ flags: ["--mongo-port", "off", "--cassandra-port", "off"] });
     await server.stop();

@@ -82,13 +82,14 @@ setup_one() {
         table) need_npm tests/table ;;
         mongo) need_npm tests/mongo ;;
         cassandra) need_npm tests/cassandra ;;
+        gremlin) need_npm tests/gremlin-driver ;;
         portal) need_npm portal ;;
         browser) need_packages "${browser[@]}" && need_npm tests/browser && need_npm tests/sdk ;;
         example) need_npm examples ;;
         bench) need_packages "${bench[@]}" && need_npm bench ;;
-        *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo cassandra portal browser example bench" ;;
+        *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo cassandra gremlin portal browser example bench" ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- build test format node sdk table mongo cassandra portal browser example
+[ $# -gt 0 ] || set -- build test format node sdk table mongo cassandra gremlin portal browser example
 for purpose in "$@"; do setup_one "$purpose"; done

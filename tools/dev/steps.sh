@@ -18,6 +18,7 @@ step table "the Table API with Microsoft's npm SDK and with bare requests, again
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
 step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer'
+step gremlin "the Gremlin API with TinkerPop's driver for Node.js, of two versions, against the server with AddressSanitizer, plain and over TLS"
 step browser "the portal in Debian's Chromium, against the server with AddressSanitizer"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step timed 'SDK files that measure time, and the examples, against the optimised build'
@@ -235,6 +236,13 @@ step_client() {
     build_tsan client-threads tesela
     run_meson build-asan --timeout-multiplier 3 --suite client
     run_meson build-tsan --timeout-multiplier 5 --suite client-threads
+}
+
+step_gremlin() {
+    setup gremlin
+    build_asan tesela
+    (cd "$root/tests/gremlin-driver" &&
+        TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
 }
 
 step_python() {

@@ -9,6 +9,7 @@
 #include <tesela/container.h>
 #include <tesela/cursor.h>
 #include <tesela/item.h>
+#include <tesela/processor.h>
 #include <tesela/query.h>
 #include <tesela/resolver.h>
 #include <tesela/ring.h>

@@ -83,6 +83,10 @@ static slice trimmed(slice value) {
 }
 
 bool json_enter(slice value, json_walk *w) {
+    *w = (json_walk){.broken = true};
+    if (!value.n) {
+        return false;
+    }
     value = trimmed(value);
     *w = (json_walk){.at = value.p, .end = value.p + value.n};
     if (value.n < 2 || (*value.p != '{' && *value.p != '[')) {
@@ -233,6 +237,9 @@ bool json_true(slice value) {
 }
 
 bool json_is_value(slice text) {
-    const char *end = text.p + text.n, *p = text.n ? skip_value(text.p, end) : NULL;
+    if (!text.n) {
+        return false;
+    }
+    const char *end = text.p + text.n, *p = skip_value(text.p, end);
     return p && skip_blank(p, end) == end;
 }

@@ -27,7 +27,7 @@ static void pause_ms(long ms) {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static void give_up(const char *what, int a, int b) {
+static _Noreturn void give_up(const char *what, int a, int b) {
     print_error("%s (%d, %d): %s %s\n", what, a, b, tesela_status_text(error.status), error.message);
     _exit(1);
 }

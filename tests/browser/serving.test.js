@@ -2,6 +2,8 @@
 
 import { gunzipSync } from "node:zlib";
 import http from "node:http";
+import https from "node:https";
+import { networkInterfaces } from "node:os";
 import { after, before, describe, it } from "node:test";
 import { assert, Browser, emulatorKey, Server, signIn } from "./harness.js";
 
@@ -62,6 +64,25 @@ describe("the portal's files", () => {
     assert.equal((await ask(server, "/_explorer/", { headers: { ...other, "sec-fetch-mode": "navigate" } })).status, 200);
     assert.equal((await ask(server, "/", { headers: { accept: "text/html" } })).headers.location, "/_explorer/");
     assert.equal((await ask(server, "/", { headers: { accept: "application/json" } })).status, 401);
+  });
+});
+
+const address = Object.values(networkInterfaces()).flat().find((one) => one.family === "IPv4" && !one.internal)?.address;
+
+describe("from another address than loopback", () => {
+  let server;
+  before(async () => (server = await Server.start({ flags: ["--host", "0.0.0.0", "--key", own] })));
+  after(() => server?.stop());
+
+  // A key is typed into the pages, so it must not be sent in the clear.
+  it("the pages need TLS", { skip: address ? false : "this machine has no other address" }, async () => {
+    const status = (module, options) =>
+      new Promise((done, fail) => {
+        const request = module.get({ host: address, port: server.port, path: "/_explorer/", ...options }, (answer) => done(answer.resume().statusCode));
+        request.on("error", fail);
+      });
+    assert.equal(await status(http), 403);
+    assert.equal(await status(https, { rejectUnauthorized: false }), 200);
   });
 });
 

@@ -98,6 +98,7 @@ static void items(void **state) {
     assert_non_null(tesela_response_header(r, "X-MS-Request-Charge"));
     assert_null(tesela_response_header(r, "x-no-such"));
     assert_int_equal(tesela_response_retries(r), 0);
+    assert_true(strlen(tesela_response_activity_id(r)) > 10);
     snprintf(etag, sizeof etag, "%s", tesela_response_etag(r));
     tesela_response_free(r);
     fails(tesela_item_create(k, "{\"id\":\"1\",\"pk\":\"ana\"}", &ana, NULL, NULL, &error), TESELA_CONFLICT);

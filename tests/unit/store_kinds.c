@@ -245,6 +245,35 @@ static void values_are_pinned(void **state) {
     pair_close(&p);
 }
 
+enum { TRIES = 20 };
+
+/* Reads k in memory after its pages were dropped. The kernel may load them again before, on a busy disk: then the store, which now has the
+ * block, is opened once more. *dropped_out: whether pages can be dropped here. */
+static err get_after_drop(pair *p, bool *dropped_out, store_value *value_out) {
+    err code = OK;
+    *dropped_out = true;
+    for (int i = 0; i < TRIES && code == OK && *dropped_out; i++) {
+        store_close(p->rocks);
+        p->rocks = open_rocks_tail(p->folder, SMALL_TAIL); /* writes the log's contents to a table */
+        *dropped_out = drop_pages(p->folder);
+        code = *dropped_out ? store_get_in_memory(p->rocks, STORE_ITEMS, SLICE_LIT("k"), value_out) : OK;
+        if (code == OK && *dropped_out) {
+            store_give(value_out);
+        }
+    }
+    return code;
+}
+
+/* The same after its pages were read, which the kernel may also drop again. */
+static err get_after_read(pair *p, store_value *value_out) {
+    err code = E_NOT_IN_MEMORY;
+    for (int i = 0; i < TRIES && code == E_NOT_IN_MEMORY; i++) {
+        with_tables(p->folder, read_table);
+        code = store_get_in_memory(p->rocks, STORE_ITEMS, SLICE_LIT("k"), value_out);
+    }
+    return code;
+}
+
 /* A get in memory does not wait for the disk. It finds what a get has loaded, and what the kernel has in its page cache. */
 static void gets_in_memory_do_not_read_the_disk(void **state) {
     (void)state;
@@ -258,14 +287,12 @@ static void gets_in_memory_do_not_read_the_disk(void **state) {
     assert_int_equal(store_write(p.rocks, &b), OK);
     assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK); /* from the memtable */
     store_give(&value);
-    store_close(p.rocks);
-    p.rocks = open_rocks_tail(p.folder, SMALL_TAIL); /* writes the log's contents to a table */
-    bool dropped = drop_pages(p.folder);
+    bool dropped;
+    err code = get_after_drop(&p, &dropped, &value);
     if (dropped) {
-        assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), E_NOT_IN_MEMORY);
+        assert_int_equal(code, E_NOT_IN_MEMORY);
         assert_null(value.owner);
-        with_tables(p.folder, read_table);
-        assert_int_equal(store_get_in_memory(p.rocks, STORE_ITEMS, SLICE_LIT("k"), &value), OK);
+        assert_int_equal(get_after_read(&p, &value), OK);
         store_give(&value);
     }
     assert_int_equal(store_get(p.rocks, STORE_ITEMS, NULL, SLICE_LIT("k"), &value), OK);

@@ -14,12 +14,13 @@ static bool add_number(gremlin_run *m, gremlin_value *sum, gremlin_value v) {
     return true;
 }
 
+/* A bulk is a long, and so is the sum of whole numbers; but not that of a list's numbers, which have none: `bulk` is 0. */
 static bool times_bulk(gremlin_run *m, gremlin_value v, int64_t bulk, gremlin_value *out) {
-    if (bulk == 1) {
-        *out = v;
+    if (bulk <= 1) {
+        *out = bulk && gremlin_is_whole(v) ? gremlin_long(v.i) : v;
         return true;
     }
-    return gremlin_calculate(&m->heap, GREMLIN_MULTIPLY, v, bulk <= INT32_MAX ? gremlin_int((int32_t)bulk) : gremlin_long(bulk), out) ||
+    return gremlin_calculate(&m->heap, GREMLIN_MULTIPLY, v, gremlin_long(bulk), out) ||
            gremlin__fail(m, E_BAD_QUERY, "The sum is too large") == DONE;
 }
 
@@ -28,7 +29,7 @@ static void accumulate(gremlin_run *m, gremlin_op op, entry *e, gremlin_value v,
     if (op != GREMLIN_COUNT_STEP && v.type == GREMLIN_NULL) {
         return; /* null is not counted */
     }
-    e->n = bulk_plus(e->n, bulk);
+    e->n = bulk_plus(e->n, bulk ? bulk : 1);
     if (op == GREMLIN_COUNT_STEP) {
         return;
     }
@@ -76,7 +77,7 @@ static bool reduced(gremlin_run *m, gremlin_op op, const entry *e, gremlin_value
 bool gremlin__reduce_list(gremlin_run *m, gremlin_op op, const gremlin_items *items, gremlin_value *result_out) {
     entry e = {0};
     for (size_t i = 0; i < items->n; i++) {
-        accumulate(m, op, &e, items->at[i], 1);
+        accumulate(m, op, &e, items->at[i], 0);
     }
     return m->failure == OK && reduced(m, op, &e, result_out);
 }

@@ -91,5 +91,8 @@ setup_one() {
     esac
 }
 
+# Steps that run at the same time may want the same packages: one call after the other, by a lock on this file.
+exec 7<"${BASH_SOURCE[0]}"
+flock 7
 [ $# -gt 0 ] || set -- build test format node sdk table mongo cassandra gremlin portal browser example
 for purpose in "$@"; do setup_one "$purpose"; done

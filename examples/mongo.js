@@ -1,16 +1,18 @@
 // mongo.js — a shop's orders, sharded by customer, through MongoDB's own driver: bulk writes, an index, a pipeline, a transaction, a change
-// stream; then the same documents by SQL.
+// stream; charges; then the same documents by SQL.
 import { MongoClient } from "mongodb";
 import { key, openLab } from "./lab.js";
 
 const lab = await openLab("mongo", { usual: true });
-const client = await new MongoClient(`mongodb://localhost:${encodeURIComponent(key)}@${lab.server.mongo}/?replicaSet=globaldb`).connect();
+const uri = `mongodb://localhost:${encodeURIComponent(key)}@${lab.server.mongo}/?replicaSet=globaldb`;
+const client = await new MongoClient(uri, { maxPoolSize: 1 }).connect(); // one connection, so that "the last request" means one thing
 const shop = client.db(`shop${Date.now().toString(36)}`);
 const [orders, stock] = [shop.collection("orders"), shop.collection("stock")];
 
 // ---- a shard key, documents, an index ----
 
 await shop.command({ shardCollection: `${shop.databaseName}.orders`, key: { customer: "hashed" } });
+const charge = async () => (await shop.command({ getLastRequestStatistics: 1 })).RequestCharge;
 const customers = ["ann", "bob", "eve"];
 const articles = ["pen", "ink", "paper"];
 await orders.bulkWrite(
@@ -22,6 +24,12 @@ await stock.insertMany(articles.map((article) => ({ _id: article, left: 100 })))
 await orders.createIndex({ at: 1 });
 const march = { at: { $gte: new Date("2026-03-01"), $lt: new Date("2026-03-02") } };
 const plan = await orders.find(march).explain("executionStats");
+const charges = [];
+for (const filter of [{ _id: 30, customer: "ann" }, march, { customer: "ann" }, {}]) {
+  await orders.find(filter).toArray();
+  charges.push(await charge());
+}
+lab.table(["one order", "one day", "one customer", "all"], [charges.map((ru) => `${ru.toFixed(2)} RU`)]);
 lab.say(`orders of one day: ${plan.executionStats.nReturned}, found by ${plan.queryPlanner.winningPlan.inputStage?.stage ?? plan.queryPlanner.winningPlan.stage}`);
 
 // ---- a pipeline ----
@@ -61,6 +69,7 @@ const container = lab.patient.database(shop.databaseName).container("orders");
 const { resources: counts } = await container.items.query("SELECT c.customer, COUNT(1) AS n FROM c GROUP BY c.customer").fetchAll();
 lab.say(`by SQL: ${counts.map((row) => `${row.customer} ${row.n}`).sort().join(", ")}`);
 
+lab.result("charges", charges);
 lab.result("day", plan.executionStats.nReturned);
 lab.result("sold", sold.map((row) => row._id));
 lab.result("orders", [...answers, seen.documentKey._id]);

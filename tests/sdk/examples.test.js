@@ -110,6 +110,9 @@ describe("examples", { concurrency: true }, () => {
     assert.deepEqual(seen.sold, ["ink", "paper", "pen"]);
     assert.deepEqual(seen.orders, ["taken", "not enough pen", 1000]);
     assert.deepEqual(seen.counts, [100, 100, 101]);
+    const [one, ...more] = seen.charges;
+    assert.equal(one, 1, "one order by its key");
+    more.reduce((less, ru) => (assert.ok(ru > less, `${seen.charges} RU: more documents cost more`), ru), one);
   });
 
   it("tables: both APIs see and write the same entities", async () => {

@@ -7,7 +7,8 @@
 //   await lab.close();
 //
 // The server is one of our own, on a free port with a folder of its own, gone at the end; or, with --endpoint URL, one that runs already
-// (give it the same limits). --seconds N is how long each load is measured; --json prints figures for programs in place of tables.
+// (give it the same limits). --seconds N is how long each load is measured; --json prints figures for programs in place of tables;
+// --svg FILE writes the drawing of an example that has one.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -59,16 +60,18 @@ async function startServer(flags) {
   };
   const ready = JSON.parse(line);
   const at = (address) => `http://localhost:${address.replace(/.*:/, "")}`;
-  return { endpoint: at(ready.sql), tables: at(ready.table), cassandra: ready.cassandra, mongo: ready.mongo, stop };
+  return { endpoint: at(ready.sql), tables: at(ready.table), cassandra: ready.cassandra, mongo: ready.mongo, gremlin: at(ready.gremlin).replace("http", "ws"), stop };
 }
 
 // ---- the lab ----
 
+const usualAddresses = { tables: "http://localhost:8902", cassandra: "127.0.0.1:10350", mongo: "localhost:10255", gremlin: "ws://localhost:8901" };
+
 // `usual`: a server with the limits that servers have by default.
 export async function openLab(name, { usual = false } = {}) {
-  const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false } };
+  const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false }, svg: { type: "string" } };
   const { values } = parseArgs({ options });
-  const server = values.endpoint ? { endpoint: values.endpoint, tables: "http://localhost:8902", cassandra: "127.0.0.1:10350", mongo: "localhost:10255", stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
+  const server = values.endpoint ? { endpoint: values.endpoint, ...usualAddresses, stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
   const lab = new Lab(server, values);
   await lab.open(name);
   return lab;
@@ -78,8 +81,8 @@ class Lab {
   results = {};
   #names = 0;
 
-  constructor(server, { seconds, json }) {
-    Object.assign(this, { server, seconds: Number(seconds), json });
+  constructor(server, { seconds, json, svg }) {
+    Object.assign(this, { server, seconds: Number(seconds), json, svg });
     // What is refused is counted here and not tried again; the patient client does what the SDK does by itself: wait, and try again.
     const shared = { endpoint: server.endpoint, key };
     this.client = new CosmosClient({ ...shared, connectionPolicy: { retryOptions: { maxRetryAttemptCount: 0 } } });

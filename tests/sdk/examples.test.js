@@ -115,6 +115,30 @@ describe("examples", { concurrency: true }, () => {
     more.reduce((less, ru) => (assert.ok(ru > less, `${seen.charges} RU: more documents cost more`), ru), one);
   });
 
+  it("modern: TinkerPop's graph answers as its book says", async () => {
+    const seen = await example("modern", 1);
+    const told = (question) => [...seen[question].answer].sort();
+    assert.deepEqual(told("whom marko knows"), ["josh", "vadas"]);
+    assert.deepEqual(told("who is older than 30"), ["josh", "peter"]);
+    assert.deepEqual(told("who made lop"), ["josh", "marko", "peter"]);
+    assert.deepEqual(told("who works with marko"), ["josh", "peter"]);
+    assert.deepEqual(seen["best friend first"].answer, ["josh", "vadas"]);
+    assert.deepEqual(JSON.parse(seen["the people's ages"].answer[0]), { least: 27, mean: 30.75 });
+    assert.deepEqual(JSON.parse(seen["edges by label"].answer[0]), { knows: 2, created: 4 });
+    assert.deepEqual(told("ways to ripple"), ["marko → josh → ripple"]);
+    assert.ok(seen["whom marko knows"].ru > 1 && seen["whom marko knows"].ru < seen["ways to ripple"].ru);
+    assert.deepEqual(seen.sql, ["created lop", "created ripple"]);
+  });
+
+  it("airlines: hubs, changes, the cheapest way; the drawing is the one of docs/gremlin.md", async () => {
+    const seen = await example("airlines", 1);
+    assert.deepEqual(seen.seattle, { lat: [47], lon: [-122] });
+    assert.ok(seen.near.includes("London") && seen.near.includes("Sydney") && !seen.near.includes("Seattle") && !seen.near.includes("Tokyo"));
+    assert.deepEqual(seen.hubs.slice(0, 2), [{ id: "London", routes: 9 }, { id: "New York", routes: 9 }]);
+    assert.deepEqual([seen.price, ...seen.stops], [960, "Seattle", "Chicago", "Frankfurt", "Istanbul", "Nairobi"]);
+    assert.equal(seen.svg, readFileSync(join(folder, "../docs/images/airlines.svg"), "utf8"), "drawn again: examples/run airlines --svg docs/images/airlines.svg");
+  });
+
   it("tables: both APIs see and write the same entities", async () => {
     const seen = await example("tables", 1);
     assert.equal(seen.hot, 2);

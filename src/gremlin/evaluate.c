@@ -232,13 +232,14 @@ gremlin_value gremlin__path_value(gremlin_run *m, const traverser *t, slice from
     gremlin_path *path = arena_new(&m->heap, gremlin_path);
     gremlin_value *objects = arena_array(&m->heap, gremlin_value, n + 1);
     gremlin_labels *labels = arena_array(&m->heap, gremlin_labels, n + 1);
-    unsigned depth = 0;
+    unsigned depth = 0, weight = 1;
     for (size_t i = n; i-- > 0; last = last->prev) {
         objects[i] = last->value;
         labels[i] = last->labels;
         depth = gremlin_depth(last->value) > depth ? gremlin_depth(last->value) : depth;
+        weight = gremlin_heavier(weight, last->value);
     }
-    *path = (gremlin_path){n, depth + 1, objects, labels};
+    *path = (gremlin_path){n, depth + 1, weight, objects, labels};
     return (gremlin_value){.type = GREMLIN_PATH, .path = path};
 }
 

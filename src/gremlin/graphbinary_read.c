@@ -165,7 +165,7 @@ static err take_bulkset(source *s, slice *rest, gremlin_value *value_out) {
     }
     gremlin_value flat = gremlin_list_of(s->arena, GREMLIN_LIST, at, n);
     gremlin_list *list = arena_new(s->arena, gremlin_list);
-    *list = (gremlin_list){n, flat.list->depth, at, bulk};
+    *list = (gremlin_list){n, flat.list->depth, flat.list->weight, at, bulk};
     *value_out = (gremlin_value){.type = GREMLIN_BULKSET, .list = list};
     return OK;
 }

@@ -254,7 +254,7 @@ static err read_bulkset(source *s, const doc_element *e, gremlin_value *value_ou
         bulk[i / 2] = gremlin_is_whole(items.at[i + 1]) && items.at[i + 1].i > 0 ? items.at[i + 1].i : 1;
     }
     gremlin_value flat = gremlin_list_of(s->arena, GREMLIN_LIST, at, items.n / 2);
-    *list = (gremlin_list){items.n / 2, flat.list->depth, at, bulk};
+    *list = (gremlin_list){items.n / 2, flat.list->depth, flat.list->weight, at, bulk};
     *value_out = (gremlin_value){.type = GREMLIN_BULKSET, .list = list};
     return OK;
 }

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "gremlin/machine_int.h"
 
-enum { BATCH = 512, SLICE_STEPS = 500, LOOPS_MAX = 10000 };
+enum { BATCH = 512, SLICE_STEPS = 500, SLICE_US = 2000, LOOPS_MAX = 10000 };
 
 status gremlin__fail(gremlin_run *m, err e, const char *format, ...) {
     char said[600];
@@ -69,6 +69,10 @@ void gremlin__emit_value(gremlin_run *m, flow *f, state *s, const traverser *t, 
     traverser other = gremlin__split(m, s, t, value);
     if (gremlin_depth(value) > GREMLIN_DEPTH_MAX) {
         (void)gremlin__fail(m, E_BAD_QUERY, "A value is nested deeper than %d levels.", GREMLIN_DEPTH_MAX);
+        return;
+    }
+    if (gremlin_weight(value) > GREMLIN_WEIGHT_MAX) {
+        (void)gremlin__fail(m, E_BAD_QUERY, "A list, map or path contains more than %d values, at all levels.", GREMLIN_WEIGHT_MAX);
         return;
     }
     gremlin__emit(f, s, &other);
@@ -487,7 +491,8 @@ err gremlin_run_step(gremlin_run *m, gremlin_need *need_out) {
         *need_out = GREMLIN_NEED_TAKE;
         return explain(m);
     }
-    for (size_t i = 0; i < m->options.slice_steps; i++) {
+    int64_t until_us = clock_monotonic_us(m->options.clock) + SLICE_US;
+    for (size_t i = 0; i < m->options.slice_steps && clock_monotonic_us(m->options.clock) <= until_us; i++) {
         TRY(check(m));
         err e = machine_turn(m, &st, need_out);
         if (e != OK) {

@@ -37,7 +37,7 @@ typedef struct gremlin_run_options {
     const clock_source *clock; /* for profile() and timeLimit() */
     random_source *random;     /* for coin(), sample() and shuffle */
     int64_t loops_max;         /* rounds of one repeat(); 0: 10,000 */
-    size_t slice_steps;        /* work before GREMLIN_NEED_TURN, about 1 µs each; 0: 500 */
+    size_t slice_steps;        /* work before GREMLIN_NEED_TURN, about 1 µs each, and 2 ms at most; 0: 500 */
     size_t batch;              /* traversers that a step takes at once; 0: 512 */
     bool bare_results;         /* results are references: elements in them are not loaded, as for bytecode */
     slice text;                /* the script, for executionProfile() */

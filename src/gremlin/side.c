@@ -31,13 +31,14 @@ static gremlin_value bag_of(gremlin_run *m, const side *e) {
     size_t n = table_n(&e->table);
     gremlin_value *at = arena_array(&m->heap, gremlin_value, n + 1);
     int64_t *bulk = arena_array(&m->heap, int64_t, n + 1);
-    unsigned depth = 0;
+    unsigned depth = 0, weight = 1;
     for (size_t i = 0; i < n; i++) {
         at[i] = table_at(&e->table)[i].key;
         bulk[i] = table_at(&e->table)[i].n;
         depth = gremlin_depth(at[i]) > depth ? gremlin_depth(at[i]) : depth;
+        weight = gremlin_heavier(weight, at[i]);
     }
-    *list = (gremlin_list){n, depth + 1, at, bulk};
+    *list = (gremlin_list){n, depth + 1, weight, at, bulk};
     return (gremlin_value){.type = GREMLIN_BULKSET, .list = list};
 }
 
@@ -70,7 +71,7 @@ static gremlin_value subgraph_of(gremlin_run *m, const side *e) {
         gremlin_items_add(&m->heap, v.type == GREMLIN_EDGE ? &edges : &vertices, v);
     }
     gremlin_subgraph *g = arena_new(&m->heap, gremlin_subgraph);
-    *g = (gremlin_subgraph){{vertices.n, 1, vertices.at, NULL}, {edges.n, 1, edges.at, NULL}};
+    *g = (gremlin_subgraph){{.n = vertices.n, .depth = 1, .at = vertices.at}, {.n = edges.n, .depth = 1, .at = edges.at}};
     return (gremlin_value){.type = GREMLIN_SUBGRAPH, .subgraph = g};
 }
 

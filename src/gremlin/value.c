@@ -1,6 +1,7 @@
 /* value.c — making values, and the names of types and enums. */
 #include "gremlin/value.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/hex.h"
@@ -204,6 +205,15 @@ unsigned gremlin_depth(gremlin_value v) {
     return gremlin_is_list(v) ? v.list->depth : gremlin_is_map(v) ? v.map->depth : v.type == GREMLIN_PATH ? v.path->depth : 0;
 }
 
+unsigned gremlin_weight(gremlin_value v) {
+    return gremlin_is_list(v) ? v.list->weight : gremlin_is_map(v) ? v.map->weight : v.type == GREMLIN_PATH ? v.path->weight : 1;
+}
+
+unsigned gremlin_heavier(unsigned weight, gremlin_value v) {
+    unsigned sum;
+    return __builtin_add_overflow(weight, gremlin_weight(v), &sum) ? UINT_MAX : sum;
+}
+
 static unsigned deeper(unsigned depth, gremlin_value v) {
     unsigned own = gremlin_depth(v);
     return own > depth ? own : depth;
@@ -211,21 +221,23 @@ static unsigned deeper(unsigned depth, gremlin_value v) {
 
 gremlin_value gremlin_list_of(arena *a, gremlin_type type, const gremlin_value *at, size_t n) {
     gremlin_list *list = arena_new(a, gremlin_list);
-    unsigned depth = 0;
+    unsigned depth = 0, weight = 1;
     for (size_t i = 0; i < n; i++) {
         depth = deeper(depth, at[i]);
+        weight = gremlin_heavier(weight, at[i]);
     }
-    *list = (gremlin_list){.n = n, .depth = depth + 1, .at = at};
+    *list = (gremlin_list){.n = n, .depth = depth + 1, .weight = weight, .at = at};
     return (gremlin_value){.type = (uint8_t)type, .list = list};
 }
 
 gremlin_value gremlin_map_of(arena *a, gremlin_type type, const gremlin_pair *at, size_t n) {
     gremlin_map *map = arena_new(a, gremlin_map);
-    unsigned depth = 0;
+    unsigned depth = 0, weight = 1;
     for (size_t i = 0; i < n; i++) {
         depth = deeper(deeper(depth, at[i].key), at[i].value);
+        weight = gremlin_heavier(gremlin_heavier(weight, at[i].key), at[i].value);
     }
-    *map = (gremlin_map){.n = n, .depth = depth + 1, .at = at};
+    *map = (gremlin_map){.n = n, .depth = depth + 1, .weight = weight, .at = at};
     return (gremlin_value){.type = (uint8_t)type, .map = map};
 }
 

@@ -99,12 +99,14 @@ typedef struct gremlin_value {
     };
 } gremlin_value;
 
-/* `depth` counts the levels of lists, maps and paths: 1 for a list of numbers. Traversals refuse values deeper than GREMLIN_DEPTH_MAX. */
-enum { GREMLIN_DEPTH_MAX = 200 };
+/* `depth` counts the levels of lists, maps and paths: 1 for a list of numbers. `weight` counts the values in them at all levels, one that
+ * occurs twice twice: a list may be in another several times, so that a few lists in each other take long to walk. Traversals refuse values
+ * deeper than GREMLIN_DEPTH_MAX and heavier than GREMLIN_WEIGHT_MAX. */
+enum { GREMLIN_DEPTH_MAX = 200, GREMLIN_WEIGHT_MAX = 1 << 20 };
 
 struct gremlin_list {
     size_t n;
-    unsigned depth;
+    unsigned depth, weight;
     const gremlin_value *at;
     const int64_t *bulk; /* bulkset: how often each value is in it; NULL: once */
 };
@@ -116,7 +118,7 @@ typedef struct gremlin_pair {
 /* Keys may be of any type; the order is that of insertion. */
 struct gremlin_map {
     size_t n;
-    unsigned depth;
+    unsigned depth, weight;
     bool is_entry; /* one entry of a map, from unfold(): its keys are a key, not a set */
     const gremlin_pair *at;
 };
@@ -128,7 +130,7 @@ typedef struct gremlin_labels {
 
 struct gremlin_path {
     size_t n;
-    unsigned depth;
+    unsigned depth, weight;
     const gremlin_value *objects;
     const gremlin_labels *labels; /* one per object */
 };
@@ -294,7 +296,9 @@ gremlin_value gremlin_duration_of(arena *a, int64_t seconds, int32_t nanos);
 gremlin_value gremlin_list_of(arena *a, gremlin_type type, const gremlin_value *at, size_t n);
 gremlin_value gremlin_map_of(arena *a, gremlin_type type, const gremlin_pair *at, size_t n);
 
-unsigned gremlin_depth(gremlin_value v); /* 0: not a collection */
+unsigned gremlin_depth(gremlin_value v);                    /* 0: not a collection */
+unsigned gremlin_weight(gremlin_value v);                   /* 1: not a collection; UINT_MAX: that or more */
+unsigned gremlin_heavier(unsigned weight, gremlin_value v); /* the sum, UINT_MAX at most */
 
 /* A list that grows in an arena: add, then gremlin_items_list. */
 typedef struct gremlin_items {

@@ -139,10 +139,22 @@ static void page_found(call *c) {
     g->read(g);
 }
 
+/* A find without a condition would be one of all items. */
+static err check_where(gremlin_graph *g, slice where) {
+    op *o = &g->q->op;
+    if (where.n) {
+        return OK;
+    }
+    return o->budget && o->budget->exceeded
+               ? E_MEMORY
+               : op_fail(o, E_BAD_QUERY, "The ids, labels and values of one step take more than %d bytes: divide them.", LIMIT_FIND_BYTES);
+}
+
 void gremlin_graph_find(gremlin_graph *g, slice where, const slice *place, slice from, size_t rows_max) {
     gremlin_eval *q = g->q;
     item_key *partition = arena_new(&g->memory, item_key);
     err code = gremlin_graph_allows(g, ACCESS_READ, place);
+    code = code == OK ? check_where(g, where) : code;
     if (code == OK && clock_monotonic_us(&clock_system) > q->deadline_us) {
         code = E_TIMEOUT;
     }

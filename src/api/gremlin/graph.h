@@ -99,7 +99,7 @@ void gremlin_write_add(gremlin_graph *g);
 void gremlin_write_set(gremlin_graph *g);
 void gremlin_write_drop(gremlin_graph *g);
 
-/* where.c: conditions of query/find.h, in the operation's arena */
+/* where.c: conditions of query/find.h, in the operation's arena; empty: they do not fit, and a find with them fails */
 slice gremlin_where_elements(gremlin_graph *g); /* FIND without ids; the conditions that an index can answer */
 slice gremlin_where_ids(gremlin_graph *g, const slice *ids, size_t n);
 slice gremlin_where_edges(gremlin_graph *g, bool entering);   /* edges of the wanted vertices, with the ask's labels */

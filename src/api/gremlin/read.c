@@ -1,6 +1,8 @@
 /* Reading: elements by ids and conditions, edges and neighbours of vertices, properties of references. */
 #include "api/gremlin/graph.h"
 
+enum { IDS_MAX = 9000 }; /* less than LIMIT_FIND_CONDITIONS */
+
 static size_t rows_of(const gremlin_ask *ask) {
     size_t wanted = ask->wanted ? ask->wanted : 512;
     return ask->limit >= 0 && (uint64_t)ask->limit < wanted ? (size_t)(ask->limit ? ask->limit : 1) : wanted;
@@ -139,6 +141,10 @@ void gremlin_read_find(gremlin_graph *g) {
         g->take = take_element;
         g->read = page_is_answer;
         gremlin_graph_find(g, gremlin_where_elements(g), one ? &place : NULL, ask->position, rows_of(ask));
+        return;
+    }
+    if (ask->id_n > IDS_MAX) {
+        gremlin_graph_fail(g, op_fail(&g->q->op, E_BAD_QUERY, "V() and E() take %d ids at most: divide them.", IDS_MAX));
         return;
     }
     list_ids(g, &places);

@@ -127,8 +127,23 @@ static void handle(frames_request *frame) {
     call_work(&q->call.any, NET_BODIES, read_on_worker);
 }
 
+/* The client knows its request by the id. */
+static gremlin_eval *make_refused(frames_request *frame) {
+    gremlin_eval *q = make_eval(frame);
+    if (frame->frame.n <= LARGE_BYTES && read_message(q) != OK) {
+        q->op.detail_n = 0;
+        q->op.protocol_code = 0;
+    }
+    return q;
+}
+
+/* A message that cannot be taken, or a response that cannot be sent: of a request that has ended, or, after frames_flush, of one that goes
+ * on. */
 static void refuse(frames_request *frame, err code) {
-    gremlin_fail(make_eval(frame), code);
+    void *front = frames_context(frame->conn);
+    gremlin_eval *q = frame->context == front ? make_refused(frame) : frame->context;
+    frame->context = front;
+    gremlin_fail(q, code);
 }
 
 static void closed(frames_conn *conn) {

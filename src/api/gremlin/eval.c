@@ -16,6 +16,7 @@ enum { TURN_ASKS, TURN_CHUNK, TURN_MORE, TURN_ENDED, TURN_FAILED };
 enum {
     LOOP_TURNS = 12,  /* turns of a short traversal, which ends without a worker */
     LOOP_STEPS = 100, /* of one turn on the loop */
+    HEAVY_VALUES = 1000,
 };
 
 /* ---- one turn; any thread ---- */
@@ -41,6 +42,10 @@ static err add_taken(gremlin_eval *q, bool *added_out) {
             return buf_ok(&q->results.bytes) ? op_fail_as(&q->op, E_BAD_REQUEST, 599, "A result has no form in the format of the response.")
                                              : E_MEMORY;
         }
+        if (q->results.bytes.n > GREMLIN_RESPONSE_BYTES) {
+            return op_fail(&q->op, E_BAD_QUERY, "A result takes more than %d MB: return fewer values in it, or return them one by one.",
+                           GREMLIN_RESPONSE_BYTES >> 20);
+        }
         q->bulk -= whole ? q->bulk : 1;
     }
     return OK;
@@ -53,6 +58,11 @@ static err check_time(gremlin_eval *q) {
     return op_fail(&q->op, E_TIMEOUT,
                    "A timeout occurred during traversal evaluation of [%.*s] - consider increasing the limit given to evaluationTimeout",
                    (int)(q->request.script.n < 200 ? q->request.script.n : 200), q->request.script.n ? q->request.script.p : "");
+}
+
+/* Writing it takes long: a worker does it. */
+static bool is_heavy(gremlin_value v) {
+    return v.type == GREMLIN_BULKSET || gremlin_weight(v) > HEAVY_VALUES;
 }
 
 static void begin_statement(gremlin_eval *q) {
@@ -72,6 +82,7 @@ static bool end_statement(gremlin_eval *q) {
 static err turn(gremlin_eval *q, unsigned slices, int *outcome_out) {
     bool added;
     gremlin_need need;
+    TRY(check_time(q));
     for (;;) {
         begin_statement(q);
         TRY(add_taken(q, &added));
@@ -87,6 +98,10 @@ static err turn(gremlin_eval *q, unsigned slices, int *outcome_out) {
         case GREMLIN_NEED_TAKE:
             q->taken = gremlin_run_take(q->run, &q->bulk);
             q->bulk = is_last(q) ? q->bulk : 0;
+            if (slices && q->bulk && is_heavy(q->taken)) {
+                *outcome_out = TURN_MORE;
+                return OK;
+            }
             break;
         case GREMLIN_NEED_TURN:
             TRY(check_time(q));
@@ -164,6 +179,7 @@ static void go_on_once(gremlin_eval *q) {
             gremlin_fail(q, code);
             return;
         }
+        q->loop_turns = outcome == TURN_MORE ? 0 : q->loop_turns; /* it is long: workers do the rest */
     }
     after_turn(q, outcome);
 }

@@ -17,8 +17,9 @@ enum {
     GREMLIN_MESSAGE_BYTES = 4 * 1024 * 1024,
     GREMLIN_BATCH = 64, /* results of one response, unless the client asks otherwise */
     GREMLIN_BATCH_MAX = 10000,
-    GREMLIN_CHUNK_BYTES = 1024 * 1024, /* a response ends with the result that exceeds this */
-    GREMLIN_TIMEOUT_MS = 30 * 1000,    /* of a request that names none */
+    GREMLIN_CHUNK_BYTES = 1024 * 1024,         /* a response ends with the result that exceeds this */
+    GREMLIN_RESPONSE_BYTES = 48 * 1024 * 1024, /* of one result that is larger; the layer below sends no more than 64 MB */
+    GREMLIN_TIMEOUT_MS = 30 * 1000,            /* of a request that names none */
     GREMLIN_TIMEOUT_MS_MAX = 10 * 60 * 1000,
     GREMLIN_NAME_BYTES = 255,
 };

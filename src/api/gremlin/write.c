@@ -176,9 +176,8 @@ static err check_edge_key(gremlin_graph *g, const gremlin_target *t, slice body)
                    slice_shown(document_key_name(c)), document_key_name(c).p);
 }
 
-static err make_body(gremlin_graph *g, const gremlin_target *t, buf *own, buf *argument, slice *body_out) {
+static err make_body(gremlin_graph *g, const gremlin_target *t, item_edit_budget *budget, buf *own, buf *argument, slice *body_out) {
     gremlin_eval *q = g->q;
-    item_edit_budget budget = {.steps = LIMIT_EDIT_STEPS_MAX};
     size_t at = member_begin(own);
     TRY(add_own_members(g, t, own));
     if (g->ask->edges && q->container->key.n && write_of(t, document_key_name(q->container))) {
@@ -191,16 +190,16 @@ static err make_body(gremlin_graph *g, const gremlin_target *t, buf *own, buf *a
     if (!buf_ok(own) || !buf_ok(argument)) {
         return E_TOO_LARGE;
     }
-    TRY(edit_apply(&q->op, buf_view(own), buf_view(argument), &budget, body_out));
+    TRY(edit_apply(&q->op, buf_view(own), buf_view(argument), budget, body_out));
     return check_edge_key(g, t, *body_out);
 }
 
-static err add_target(gremlin_graph *g, size_t i) {
+static err add_target(gremlin_graph *g, size_t i, item_edit_budget *budget) {
     gremlin_eval *q = g->q;
     const gremlin_target *t = &g->ask->targets[i];
     buf own = buf_init(LIMIT_EDITED_BYTES), argument = buf_init(LIMIT_EDITED_BYTES);
     item_op *one = add_op(g, ITEM_CREATE, i);
-    err code = make_body(g, t, &own, &argument, &one->body);
+    err code = make_body(g, t, budget, &own, &argument, &one->body);
     buf_free(&own);
     buf_free(&argument);
     TRY(code);
@@ -209,11 +208,13 @@ static err add_target(gremlin_graph *g, size_t i) {
     return gremlin_graph_allows(g, ACCESS_INSERT, &place);
 }
 
+/* The bodies are made on the loop: all of them together take the steps of one write at most. */
 void gremlin_write_add(gremlin_graph *g) {
+    item_edit_budget budget = {.steps = LIMIT_EDIT_STEPS_MAX};
     err code = OK;
     begin_ops(g, g->ask->target_n);
     for (size_t i = 0; code == OK && i < g->ask->target_n; i++) {
-        code = add_target(g, i);
+        code = add_target(g, i, &budget);
     }
     if (code != OK) {
         gremlin_graph_fail(g, code);

@@ -76,23 +76,10 @@ static advise_path *path_of(advise_paths *p, arena *a, slice text) {
     return made;
 }
 
+/* A value that cannot be a key is undefined. */
 static pkey_value scalar_of(const doc_element *e) {
-    switch ((int)e->type) {
-    case BSON_TYPE_UTF8:
-        return (pkey_value){.type = PKEY_STRING, .text = doc_element_text(e)};
-    case BSON_TYPE_INT32:
-        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_i32(e->value.p)};
-    case BSON_TYPE_INT64:
-        return (pkey_value){.type = PKEY_NUMBER, .number = (double)doc_load_i64(e->value.p)};
-    case BSON_TYPE_DOUBLE:
-        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_double(e->value.p)};
-    case BSON_TYPE_BOOL:
-        return (pkey_value){.type = e->value.p[0] ? PKEY_TRUE : PKEY_FALSE};
-    case BSON_TYPE_NULL:
-        return (pkey_value){.type = PKEY_NULL};
-    default:
-        return (pkey_value){.type = PKEY_UNDEFINED};
-    }
+    pkey_value value;
+    return pkey_plain_value(e, &value) ? value : (pkey_value){.type = PKEY_UNDEFINED};
 }
 
 pkey_value advise__value_at(const advise_path *p, slice item, bool *is_array) {

@@ -20,27 +20,26 @@ static pkey_value number_value(double number) {
     return (pkey_value){.type = PKEY_NUMBER, .number = number};
 }
 
-/* The value at an iterator; false if it cannot be a key. An object is undefined, as on the service, whatever it contains. */
-static bool value_of(const bson_iter_t *iter, pkey_value *value_out) {
+bool pkey_plain_value(const doc_element *e, pkey_value *value_out) {
     *value_out = (pkey_value){0};
-    switch (bson_iter_type(iter)) {
+    switch ((int)e->type) {
     case BSON_TYPE_NULL:
         value_out->type = PKEY_NULL;
         return true;
     case BSON_TYPE_BOOL:
-        value_out->type = bson_iter_bool(iter) ? PKEY_TRUE : PKEY_FALSE;
+        value_out->type = e->value.p[0] ? PKEY_TRUE : PKEY_FALSE;
         return true;
     case BSON_TYPE_INT32:
-        *value_out = number_value(bson_iter_int32(iter));
+        *value_out = number_value(doc_load_i32(e->value.p));
         return true;
     case BSON_TYPE_INT64:
-        *value_out = number_value((double)bson_iter_int64(iter));
+        *value_out = number_value((double)doc_load_i64(e->value.p));
         return true;
     case BSON_TYPE_DOUBLE:
-        *value_out = number_value(bson_iter_double(iter));
+        *value_out = number_value(doc_load_double(e->value.p));
         return !isnan(value_out->number);
     case BSON_TYPE_UTF8:
-        *value_out = (pkey_value){.type = PKEY_STRING, .text = doc_text(iter)};
+        *value_out = (pkey_value){.type = PKEY_STRING, .text = doc_element_text(e)};
         return true;
     case BSON_TYPE_DOCUMENT:
         value_out->type = PKEY_UNDEFINED;
@@ -146,16 +145,10 @@ void pkey_make_typed(arena *a, const pkey *key, pkey *typed_out) {
 /* ---- JSON text, continued ---- */
 
 static bool read_array(slice bson, pkey *key_out) {
-    bson_iter_t iter;
-    if (!bson_iter_init_from_data(&iter, (const uint8_t *)bson.p, bson.n)) {
-        return false;
-    }
-    while (bson_iter_next(&iter)) {
-        if (key_out->n == LIMIT_KEY_LEVELS) {
-            return false;
-        }
-        pkey_value *value = &key_out->values[key_out->n++];
-        if (!value_of(&iter, value)) {
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, bson); doc_walk_next(&w, &e);) {
+        if (key_out->n == LIMIT_KEY_LEVELS || !pkey_plain_value(&e, &key_out->values[key_out->n++])) {
             return false;
         }
     }
@@ -326,10 +319,10 @@ err pkey_extract(op *o, slice document, const pkey_definition *definition, pkey 
         return extract_typed(o, document, definition, key_out);
     }
     for (size_t i = 0; i < definition->n; i++) {
-        bson_iter_t iter;
-        if (!doc_find(document, &definition->paths[i], &iter)) {
+        doc_element e;
+        if (!doc_find_element(document, &definition->paths[i], &e)) {
             key_out->values[i] = (pkey_value){.type = PKEY_UNDEFINED};
-        } else if (!value_of(&iter, &key_out->values[i])) {
+        } else if (!pkey_plain_value(&e, &key_out->values[i])) {
             key_out->n = 0;
             return refuse_component(o, &definition->paths[i]);
         }

@@ -61,6 +61,10 @@ static inline void pkey_copy(pkey *to, const pkey *from) {
     memcpy(to->values, from->values, from->n * sizeof *from->values);
 }
 
+/* Makes a component of a key that is not typed from a value; points into it. An object is undefined, as on the service, whatever it
+ * contains. False: the value cannot be a key. */
+bool pkey_plain_value(const doc_element *e, pkey_value *value_out);
+
 /* Makes a component of a typed key from a value; points into it. */
 static inline pkey_value pkey_typed_value(const doc_element *e) {
     return (pkey_value){.type = PKEY_TYPED, .bson = (uint8_t)e->type, .text = e->value};

@@ -43,33 +43,15 @@ static slice encoded(arena *a, const pkey *key) {
     return place;
 }
 
-static pkey_value key_value(const doc_element *e) {
-    switch ((int)e->type) {
-    case BSON_TYPE_UTF8:
-        return (pkey_value){.type = PKEY_STRING, .text = doc_element_text(e)};
-    case BSON_TYPE_INT32:
-        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_i32(e->value.p)};
-    case BSON_TYPE_INT64:
-        return (pkey_value){.type = PKEY_NUMBER, .number = (double)doc_load_i64(e->value.p)};
-    case BSON_TYPE_DOUBLE:
-        return (pkey_value){.type = PKEY_NUMBER, .number = doc_load_double(e->value.p)};
-    case BSON_TYPE_BOOL:
-        return (pkey_value){.type = e->value.p[0] ? PKEY_TRUE : PKEY_FALSE};
-    case BSON_TYPE_NULL:
-        return (pkey_value){.type = PKEY_NULL};
-    default:
-        return (pkey_value){.type = PKEY_UNDEFINED};
-    }
-}
-
 static slice place_at(arena *a, const container *c, slice body, slice name) {
     doc_element e;
     if (!c->key.n) {
         return SLICE_EMPTY;
     }
-    bool there = doc_find_member(body, name, &e);
     pkey key = {.n = 1};
-    key.values[0] = there ? key_value(&e) : (pkey_value){.type = PKEY_UNDEFINED};
+    if (!doc_find_member(body, name, &e) || !pkey_plain_value(&e, &key.values[0])) {
+        key.values[0] = (pkey_value){.type = PKEY_UNDEFINED};
+    }
     return encoded(a, &key);
 }
 

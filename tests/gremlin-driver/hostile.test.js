@@ -31,6 +31,16 @@ suite("hostile", (t) => {
     assert.deepEqual(await graph.run("g.V(ids).count()", { ids: pairs.slice(0, 3) }), [3]);
   });
 
+  t.it("bindings that take long to look up are refused", async () => {
+    const graph = await t.graph();
+    await graph.run("g.inject(1)"); // before authentication a message has 64 KB at most
+    const names = Array.from({ length: 50000 }, (_, i) => `k${i}`);
+    const bindings = Object.fromEntries(names.map((name) => [name, 1]));
+    await fails(graph.run(`g.inject(${"k49999, ".repeat(7000)}1).count()`, bindings), 597, /1000 bindings at most/);
+    const few = Object.fromEntries(names.slice(0, 1000).map((name) => [name, 1]));
+    assert.deepEqual(await graph.run("g.inject(k0, k999).count()", few), [2]);
+  });
+
   t.it("lists that contain each other many times are refused when they are made", async () => {
     const graph = await t.graph();
     for (const after of ["", ".dedup()", ".is(eq('x'))", ".group().by()", ".order()"]) {

@@ -17,6 +17,7 @@ enum {
     LOOP_TURNS = 12,  /* turns of a short traversal, which ends without a worker */
     LOOP_STEPS = 100, /* of one turn on the loop */
     HEAVY_VALUES = 1000,
+    BINDINGS_MAX = 1000, /* the parser looks each name up among all of them */
 };
 
 /* ---- one turn; any thread ---- */
@@ -57,7 +58,7 @@ static err check_time(gremlin_eval *q) {
     }
     return op_fail(&q->op, E_TIMEOUT,
                    "A timeout occurred during traversal evaluation of [%.*s] - consider increasing the limit given to evaluationTimeout",
-                   (int)(q->request.script.n < 200 ? q->request.script.n : 200), q->request.script.n ? q->request.script.p : "");
+                   slice_shown(q->request.script), q->request.script.n ? q->request.script.p : "");
 }
 
 /* Writing it takes long: a worker does it. */
@@ -244,6 +245,9 @@ static err read_script(gremlin_eval *q) {
         return op_fail(&q->op, E_BAD_QUERY, "The language %.*s is not known; scripts are gremlin-groovy or gremlin-lang.",
                        slice_shown(language), language.p);
     }
+    if (gremlin_is_map(q->request.bindings) && q->request.bindings.map->n > BINDINGS_MAX) {
+        return op_fail(&q->op, E_BAD_QUERY, "A script has %d bindings at most: send a list or a map as one of them.", BINDINGS_MAX);
+    }
     return gremlin_parse(&q->op, &gremlin_limits_of_service, q->request.script, q->request.bindings, &q->script);
 }
 
@@ -263,7 +267,7 @@ static err start(gremlin_eval *q) {
     TRY(find_container(q));
     TRY(read_script(q));
     set_deadline(q);
-    q->loop_turns = LOOP_TURNS;
+    q->loop_turns = q->frame->frame.n > GREMLIN_LARGE_BYTES ? 0 : LOOP_TURNS; /* one step over a long list takes long */
     q->options = (gremlin_run_options){.clock = &clock_system,
                                        .random = &q->random,
                                        .slice_steps = LOOP_STEPS,

@@ -10,7 +10,6 @@ enum {
     UNTRUSTED_MESSAGE_BYTES = 64 * 1024,
     UNTRUSTED_BYTES = 512 * 1024, /* of messages that wait for authentication */
     IN_FLIGHT = 64,
-    LARGE_BYTES = 32 * 1024, /* a larger message is read by a worker */
     IDLE_MS = 60 * 60 * 1000,
 };
 
@@ -117,7 +116,7 @@ static void was_read(call *c) {
 
 static void handle(frames_request *frame) {
     gremlin_eval *q = make_eval(frame);
-    if (frame->frame.n <= LARGE_BYTES) {
+    if (frame->frame.n <= GREMLIN_LARGE_BYTES) {
         q->malformed = read_message(q);
         message_read(q);
         return;
@@ -130,7 +129,7 @@ static void handle(frames_request *frame) {
 /* The client knows its request by the id. */
 static gremlin_eval *make_refused(frames_request *frame) {
     gremlin_eval *q = make_eval(frame);
-    if (frame->frame.n <= LARGE_BYTES && read_message(q) != OK) {
+    if (frame->frame.n <= GREMLIN_LARGE_BYTES && read_message(q) != OK) {
         q->op.detail_n = 0;
         q->op.protocol_code = 0;
     }

@@ -15,7 +15,8 @@
 enum {
     GREMLIN_HELD_MAX = 200, /* requests that wait for authentication */
     GREMLIN_MESSAGE_BYTES = 4 * 1024 * 1024,
-    GREMLIN_BATCH = 64, /* results of one response, unless the client asks otherwise */
+    GREMLIN_LARGE_BYTES = 32 * 1024, /* a larger message is read and run by workers */
+    GREMLIN_BATCH = 64,              /* results of one response, unless the client asks otherwise */
     GREMLIN_BATCH_MAX = 10000,
     GREMLIN_CHUNK_BYTES = 1024 * 1024,         /* a response ends with the result that exceeds this */
     GREMLIN_RESPONSE_BYTES = 48 * 1024 * 1024, /* of one result that is larger; the layer below sends no more than 64 MB */

@@ -16,6 +16,7 @@ announce() {
         cat >&2 <<TEXT
 
   endpoint   http://localhost:$port (https too, on the same port)
+  portal     http://localhost:$port/
   key        $key
   data       $data
   throughput as in the service: a container has 400 RU/s unless it asks for more, and requests past that get 429;

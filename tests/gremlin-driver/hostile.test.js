@@ -59,6 +59,16 @@ suite("hostile", (t) => {
     await wire.close();
   });
 
+  t.it("a property of values with one id is set on the first", async () => {
+    const graph = await t.graph();
+    const name = Array.from({ length: 5000 }, () => ({ id: "same", _value: 1 }));
+    await graph.write({ id: "1", label: "x", pk: "a", name });
+    await graph.run("g.inject(1)");
+    await graph.run("g.V(['a', '1']).properties('name').limit(1).property('text', v)", { v: "v".repeat(100000) });
+    const [item] = await graph.sql("SELECT * FROM c");
+    assert.deepEqual(item.name.map((one) => one._meta?.text.length ?? 0), [100000, ...Array(4999).fill(0)]);
+  });
+
   t.it("new elements of one step share the steps of one write", async () => {
     const graph = await t.graph();
     const m = { pk: "a", ...Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`p${i}`, "v".repeat(1000)])) };

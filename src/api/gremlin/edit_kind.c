@@ -213,12 +213,15 @@ static void add_bag_with_meta(buf *out, const doc_element *bag, const change *ch
     buf_free(&inner);
 }
 
+/* Ids are unique, but SQL may have written others: only the first counts, since the value is copied and paid for once. */
 static void add_metas_of(buf *out, const doc_element *stored, const change *ch) {
+    bool found = false;
     doc_walk w;
     doc_element bag;
     size_t at = member_open(out, stored->type, stored->key);
     for (doc_walk_init(&w, stored->value); doc_walk_next(&w, &bag);) {
-        if (bag.type == BSON_TYPE_DOCUMENT && has_id(bag.value, ch->at)) {
+        if (!found && bag.type == BSON_TYPE_DOCUMENT && has_id(bag.value, ch->at)) {
+            found = true;
             add_bag_with_meta(out, &bag, ch);
         } else {
             buf_add_slice(out, doc_element_bytes(&bag));

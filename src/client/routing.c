@@ -5,9 +5,10 @@
 
 #include "base/memory.h"
 #include "client/json.h"
+#include "client/resolver_int.h"
 #include "doc/json.h"
 
-enum { RANGES_MAX = 1 << 16 };
+enum { RANGES_MAX = 1 << 16, PARENTS_MAX = 1 << 18, PAGES_MAX = 2000 };
 
 /* ---- the definition ---- */
 
@@ -71,26 +72,6 @@ static bool read_range(routing *r, slice object) {
     return g->id && g->min_text && g->max_text && epk_parse(slice_str(g->min_text), &g->min) && epk_parse(slice_str(g->max_text), &g->max);
 }
 
-/* A range whose children are in the list too is of before a split. */
-static bool is_parent(slice list, const char *id) {
-    json_walk w, parents;
-    slice range, parent;
-    buf text = buf_init(64);
-    bool found = false;
-    if (json_enter(list, &w)) {
-        while (!found && json_next(&w, NULL, &range)) {
-            if (json_enter(json_member(range, "parents"), &parents)) {
-                while (!found && json_next(&parents, NULL, &parent)) {
-                    buf_clear(&text);
-                    found = json_text(parent, &text) && slice_eq(buf_view(&text), slice_str(id));
-                }
-            }
-        }
-    }
-    buf_free(&text);
-    return found;
-}
-
 static int by_min(const void *a, const void *b) {
     return epk_cmp(&((const routing_range *)a)->min, &((const routing_range *)b)->min);
 }
@@ -104,7 +85,7 @@ static void free_range(routing_range *g) {
 static bool is_whole(const routing *r) {
     epk last = epk_min(), end = epk_max();
     for (size_t i = 0; i < r->n; i++) {
-        if (epk_cmp(&r->ranges[i].min, &last) != 0) {
+        if (epk_cmp(&r->ranges[i].min, &last) != 0 || epk_cmp(&r->ranges[i].max, &last) <= 0) {
             return false;
         }
         last = r->ranges[i].max;
@@ -112,11 +93,32 @@ static bool is_whole(const routing *r) {
     return r->n && epk_cmp(&last, &end) == 0;
 }
 
-/* If the ranges overlap, the list has some of before a split too. */
-static void drop_parents(routing *r, slice list) {
+/* A page's ranges, and the ids of those that they were made of by a split or a merge. */
+static bool read_page(routing *r, slice body, tesela_texts *parents) {
+    json_walk w;
+    slice range;
+    if (!json_enter(json_member(body, "PartitionKeyRanges"), &w) || w.object) {
+        return false;
+    }
+    while (json_next(&w, NULL, &range)) {
+        slice list = json_member(range, "parents");
+        if (!read_range(r, range) || (list.n && *list.p == '[' && !client__texts_read(list, parents)) || parents->n > PARENTS_MAX) {
+            return false;
+        }
+    }
+    return !w.broken;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Ranges of before a split, which may still be listed with their children. */
+static void drop_parents(routing *r, tesela_texts *parents) {
     size_t kept = 0;
+    qsort(parents->texts, parents->n, sizeof(char *), by_text);
     for (size_t i = 0; i < r->n; i++) {
-        if (is_parent(list, r->ranges[i].id)) {
+        if (bsearch(&r->ranges[i].id, parents->texts, parents->n, sizeof(char *), by_text)) {
             free_range(&r->ranges[i]);
         } else {
             r->ranges[kept++] = r->ranges[i];
@@ -125,20 +127,14 @@ static void drop_parents(routing *r, slice list) {
     r->n = kept;
 }
 
-static bool read_ranges(routing *r, slice body) {
-    slice list = json_member(body, "PartitionKeyRanges"), range;
-    json_walk w;
-    if (!json_enter(list, &w)) {
+/* Sorts the ranges of all pages; false: they do not make up the whole key space. */
+static bool order_ranges(routing *r, tesela_texts *parents) {
+    if (!r->n) {
         return false;
     }
-    while (json_next(&w, NULL, &range)) {
-        if (!read_range(r, range)) {
-            return false;
-        }
-    }
     qsort(r->ranges, r->n, sizeof *r->ranges, by_min);
-    if (!is_whole(r)) {
-        drop_parents(r, list);
+    if (!is_whole(r) && parents->n) {
+        drop_parents(r, parents);
     }
     return is_whole(r);
 }
@@ -170,31 +166,67 @@ exchange *client__container_exchange(tesela_container *k, const char *verb, cons
     return x;
 }
 
-static tesela_status ask(tesela_container *k, const char *type, exchange **x_out, tesela_error *error) {
-    exchange *x = client__container_exchange(k, "GET", type, true);
+static tesela_status not_understood(const tesela_container *k, tesela_error *error) {
+    return client__fail(error, TESELA_BAD_RESPONSE, "%s: its partition key or ranges cannot be understood.", k->owner);
+}
+
+static tesela_status ask_definition(tesela_container *k, routing *r, tesela_error *error) {
+    exchange *x = client__container_exchange(k, "GET", "colls", true);
     x->container = NULL; /* it is what a stale routing is replaced by */
-    if (strcmp(type, "pkranges") == 0) {
-        buf_add_lit(&x->path, "/pkranges");
+    tesela_status status = client__exchange_run(x, error);
+    if (status == TESELA_OK && !read_definition(r, client__response_body(x->response))) {
+        status = not_understood(k, error);
     }
-    *x_out = x;
-    return client__exchange_run(x, error);
+    client__exchange_free(x);
+    return status;
+}
+
+/* One page of the ranges; `continuation`, empty for the first, becomes that of the next page, empty after the last. */
+static tesela_status ask_page(tesela_container *k, routing *r, tesela_texts *parents, buf *continuation, tesela_error *error) {
+    exchange *x = client__container_exchange(k, "GET", "pkranges", true);
+    size_t before = r->n;
+    x->container = NULL;
+    buf_add_lit(&x->path, "/pkranges");
+    client__exchange_field(x, "x-ms-continuation", buf_view(continuation));
+    tesela_status status = client__exchange_run(x, error);
+    if (status == TESELA_OK) {
+        buf_clear(continuation);
+        buf_add_slice(continuation, client__response_field(x->response, "x-ms-continuation"));
+        if (!read_page(r, client__response_body(x->response), parents) || (continuation->n && r->n == before)) {
+            status = not_understood(k, error);
+        }
+    }
+    client__exchange_free(x);
+    return status;
+}
+
+static tesela_status ask_ranges(tesela_container *k, routing *r, tesela_error *error) {
+    buf continuation = buf_init(CLIENT_HEADER_BYTES_MAX);
+    tesela_texts parents = {0};
+    tesela_status status;
+    size_t pages = 0;
+    do {
+        status = ask_page(k, r, &parents, &continuation, error);
+    } while (status == TESELA_OK && continuation.n && ++pages < PAGES_MAX);
+    if (status == TESELA_OK && (continuation.n || !order_ranges(r, &parents))) {
+        status = not_understood(k, error);
+    }
+    for (size_t i = 0; i < parents.n; i++) {
+        free(parents.texts[i]);
+    }
+    free(parents.texts);
+    buf_free(&continuation);
+    return status;
 }
 
 static tesela_status read_routing(tesela_container *k, routing **routing_out, tesela_error *error) {
-    exchange *x = NULL, *y = NULL;
     routing *r = mem_zero(sizeof *r);
     r->references = 1;
     r->memory = arena_init_small();
-    tesela_status status = ask(k, "colls", &x, error);
+    tesela_status status = ask_definition(k, r, error);
     if (status == TESELA_OK) {
-        status = ask(k, "pkranges", &y, error);
+        status = ask_ranges(k, r, error);
     }
-    if (status == TESELA_OK &&
-        (!read_definition(r, client__response_body(x->response)) || !read_ranges(r, client__response_body(y->response)))) {
-        status = client__fail(error, TESELA_BAD_RESPONSE, "%s: its partition key or ranges cannot be understood.", k->owner);
-    }
-    client__exchange_free(x);
-    client__exchange_free(y);
     if (status != TESELA_OK) {
         client__routing_give(r);
         r = NULL;
@@ -253,7 +285,7 @@ size_t client__routing_overlap(const routing *r, const epk *min, const epk *max,
     while (first + n < r->n && epk_cmp(&r->ranges[first + n].min, max) < 0) {
         n++;
     }
-    *first_out = first;
+    *first_out = first < r->n ? first : r->n - 1; /* a key beyond the last range's end: there is none, but a caller may ask */
     return n;
 }
 

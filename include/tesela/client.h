@@ -12,7 +12,7 @@
  *   410            after the container's ranges have been read again, for up to 30 seconds
  *   449            after 10 ms, then twice as long each time, for up to 30 seconds
  *   404, 1002      (the replica does not have the session's last write yet) for up to 5 seconds
- *   503            in the next region if there is one, at most 10 times
+ *   503            in the next region if there is one, at most 10 times, up to 5 seconds apart
  *   403, 3         (the region takes no writes) after the regions have been read again
  *   no connection  at most 10 times; a write only if it cannot have been received
  *   408, time-outs reads only */

@@ -5,6 +5,8 @@
 #include "client/client_int.h"
 #include "client/json.h"
 
+enum { RETIRED_MAX = 1024 };
+
 /* Texts of before stay until the client is closed: requests under way may use them. */
 static void retire(tesela_client *c, char *text) {
     if (text) {
@@ -13,7 +15,8 @@ static void retire(tesela_client *c, char *text) {
     }
 }
 
-/* An endpoint without its closing slash; kept if it is known already, so that `retired` does not grow with each refresh. */
+/* An endpoint without its closing slash; kept if it is known already, so that `retired` does not grow with each refresh. NULL: the server
+ * has told too many different ones. */
 static char *endpoint_text(tesela_client *c, slice url) {
     while (url.n && url.p[url.n - 1] == '/') {
         url.n--;
@@ -22,6 +25,9 @@ static char *endpoint_text(tesela_client *c, slice url) {
         if (slice_eq(slice_str(c->retired[i]), url)) {
             return c->retired[i];
         }
+    }
+    if (c->retired_n == RETIRED_MAX) {
+        return NULL;
     }
     retire(c, mem_text(url.p, url.n));
     return c->retired[c->retired_n - 1];
@@ -36,6 +42,21 @@ static size_t rank_of(const tesela_client *c, slice region) {
     return c->regions_n;
 }
 
+/* Inserts an endpoint after those of the same rank; returns how many were inserted. */
+static size_t insert(tesela_client *c, char **endpoints, size_t *ranks, size_t n, size_t rank, slice url) {
+    char *text = endpoint_text(c, url);
+    if (!text) {
+        return 0;
+    }
+    for (; n > 0 && ranks[n - 1] > rank; n--) {
+        ranks[n] = ranks[n - 1];
+        endpoints[n] = endpoints[n - 1];
+    }
+    ranks[n] = rank;
+    endpoints[n] = text;
+    return 1;
+}
+
 /* Reads a list of locations, the preferred regions first. */
 static size_t read_locations(tesela_client *c, slice body, const char *name, char **endpoints) {
     size_t ranks[CLIENT_ENDPOINTS_MAX], n = 0;
@@ -48,13 +69,7 @@ static size_t read_locations(tesela_client *c, slice body, const char *name, cha
         buf region = buf_init(1024), url = buf_init(4096);
         if (json_text(json_member(location, "name"), &region) && json_text(json_member(location, "databaseAccountEndpoint"), &url) &&
             (slice_starts(buf_view(&url), SLICE_LIT("https://")) || slice_starts(slice_str(c->endpoint), SLICE_LIT("http://")))) {
-            size_t rank = rank_of(c, buf_view(&region)), at = n++;
-            for (; at > 0 && ranks[at - 1] > rank; at--) {
-                ranks[at] = ranks[at - 1];
-                endpoints[at] = endpoints[at - 1];
-            }
-            ranks[at] = rank;
-            endpoints[at] = endpoint_text(c, buf_view(&url));
+            n += insert(c, endpoints, ranks, n, rank_of(c, buf_view(&region)), buf_view(&url));
         }
         buf_free(&region);
         buf_free(&url);

@@ -95,7 +95,7 @@ static bool read_results(tesela_batch_result *r) {
             r->results = mem_resize(r->results, (r->n ? r->n * 2 : 1) * sizeof *r->results);
         }
         slice body = json_member(one, "resourceBody");
-        r->results[r->n++] = (operation_result){.http_status = (int)json_number(json_member(one, "statusCode"), 0),
+        r->results[r->n++] = (operation_result){.http_status = (int)json_whole(json_member(one, "statusCode"), 0, 999, 0),
                                                 .body = body,
                                                 .text = mem_text(body.n ? body.p : "", body.n),
                                                 .etag = text_copy(json_member(one, "eTag"))};

@@ -200,15 +200,16 @@ static void move(tesela_bulk *b, operation *o) {
 static char *decoded(slice value) {
     buf text = buf_init(CLIENT_HEADER_BYTES_MAX);
     json_text(value, &text);
-    buf_add_byte(&text, 0);
-    return text.p;
+    char *copy = mem_text(text.p ? text.p : "", text.n);
+    buf_free(&text);
+    return copy;
 }
 
 static void take_result(tesela_bulk *b, operation *o, slice one) {
-    int http = (int)json_number(json_member(one, "statusCode"), 0);
+    int http = (int)json_whole(json_member(one, "statusCode"), 0, 999, 0);
     tesela_status status = client__status_of_http(http);
     if (status == TESELA_THROTTLED || status == TESELA_RETRY_WITH) {
-        throttle(b, o, (uint32_t)json_number(json_member(one, "retryAfterMilliseconds"), 10));
+        throttle(b, o, (uint32_t)json_whole(json_member(one, "retryAfterMilliseconds"), 0, 1 << 30, 10));
         return;
     }
     if (status == TESELA_GONE) {
@@ -221,7 +222,7 @@ static void take_result(tesela_bulk *b, operation *o, slice one) {
     deliver(b, o,
             &(tesela_bulk_result){.status = status,
                                   .http_status = http,
-                                  .http_substatus = (int)json_number(json_member(one, "subStatusCode"), 0),
+                                  .http_substatus = (int)json_whole(json_member(one, "subStatusCode"), 0, INT32_MAX, 0),
                                   .charge = json_number(json_member(one, "requestCharge"), 0),
                                   .body = text,
                                   .length = body.n,
@@ -235,7 +236,7 @@ static void take_failure(tesela_bulk *b, operation *o, const exchange *x) {
     const tesela_response *r = x->response;
     if (x->status == TESELA_THROTTLED) {
         throttle(b, o, r ? r->retry_after_ms : 100);
-    } else if (x->status == TESELA_GONE) {
+    } else if (x->status == TESELA_GONE && !client__retry_gone_spent(&x->retries)) {
         move(b, o);
     } else {
         fail(b, o, x->status, r ? r->status : 0, r ? r->substatus : 0);

@@ -277,7 +277,7 @@ static tesela_status read_one(tesela_changes *c, size_t at, tesela_error *error)
             status = client__exchange_run(x, error);
             c->charge += x->charge;
         }
-        if (status == TESELA_GONE && x->routed && moves < MOVES_MAX) {
+        if (status == TESELA_GONE && x->routed && !client__retry_gone_spent(&x->retries) && moves < MOVES_MAX) {
             client__exchange_free(x);
             client__routing_stale(c->container);
             client__sleep_us(moves ? MOVE_WAIT_US : 0);

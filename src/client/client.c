@@ -76,7 +76,7 @@ static void set_numbers(tesela_client *c, const tesela_client_options *o) {
     c->limits.throttle_retries = o->throttle_retries < 0 ? 0 : o->throttle_retries ? o->throttle_retries : 9;
     c->limits.throttle_wait_ms = o->throttle_wait_ms ? o->throttle_wait_ms : 30000;
     c->lanes_max = o->idle_connections ? o->idle_connections : 64;
-    c->response_bytes = o->response_bytes ? o->response_bytes : 64 << 20;
+    c->response_bytes = !o->response_bytes ? 64 << 20 : o->response_bytes < SIZE_MAX / 4 ? o->response_bytes : SIZE_MAX / 4;
 }
 
 static void set_texts(tesela_client *c, const tesela_client_options *o) {

@@ -24,7 +24,10 @@ enum {
     CLIENT_PATH_BYTES_MAX = 16 * 1024,
     CLIENT_FIELDS_MAX = 48,
     CLIENT_ENDPOINTS_MAX = 32,
+    CLIENT_EMPTY_PAGES_MAX = 10000, /* in a row, before the server is thought to give them for ever */
 };
+
+#define CLIENT_HEADER_TOO_LONG "The response's header is too long."
 
 /* ---- errors ---- */
 
@@ -56,6 +59,7 @@ typedef struct lane {
     CURL *easy;
     struct exchange *exchange;
     buf body, fields;
+    size_t header_n;   /* bytes of the response's header, of all its lines */
     const char *limit; /* which limit the response has exceeded */
     struct curl_slist list[CLIENT_FIELDS_MAX];
 } lane;

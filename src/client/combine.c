@@ -12,8 +12,8 @@
 #include "client/value.h"
 #include "doc/json.h"
 
-/* The most that one row or value may take as BSON. */
-enum { ROW_BYTES_MAX = 32 << 20 };
+/* The most that one row or value may take as BSON, and members of a group. */
+enum { ROW_BYTES_MAX = 32 << 20, SLOTS_MAX = 1024 };
 
 /* ---- sets of values ---- */
 
@@ -340,13 +340,17 @@ static plan_aggregate aggregate_of(const query_plan *p, slice alias) {
     return PLAN_FIRST;
 }
 
+/* NULL: the group has a value without a name, or too many names. */
 static slot *slot_of(combiner *c, group *g, slice name) {
+    if (g->n && !g->names) {
+        return NULL;
+    }
     for (size_t i = 0; i < g->n; i++) {
         if (slice_eq(slice_str(g->names[i]), name)) {
             return &g->slots[i];
         }
     }
-    return add_slot(c, g, name, aggregate_of(c->plan, name));
+    return g->n < SLOTS_MAX ? add_slot(c, g, name, aggregate_of(c->plan, name)) : NULL;
 }
 
 /* SELECT VALUE: one aggregate, or one value. */
@@ -361,6 +365,10 @@ static tesela_status add_single(combiner *c, group *g, slice value, tesela_error
     return value.n ? add_value(c, s, value, error) : TESELA_OK;
 }
 
+static tesela_status odd_rows(tesela_error *error) {
+    return client__fail(error, TESELA_BAD_RESPONSE, "The rows of the query are not those that its plan tells.");
+}
+
 tesela_status client__combiner_add(combiner *c, slice row, tesela_error *error) {
     json_walk w;
     slice name, value, payload = *row.p == '{' ? json_member(row, "payload") : SLICE_EMPTY;
@@ -369,9 +377,10 @@ tesela_status client__combiner_add(combiner *c, slice row, tesela_error *error) 
     tesela_status status = TESELA_OK;
     if (c->plan->select_value || bare || !c->plan->aliases_n) {
         status = add_single(c, g, bare ? row : payload, error);
-    } else if (json_enter(payload, &w)) {
+    } else if (json_enter(payload, &w) && w.object) {
         while (status == TESELA_OK && json_next(&w, &name, &value)) {
-            status = add_value(c, slot_of(c, g, name), value, error);
+            slot *s = slot_of(c, g, name);
+            status = s ? add_value(c, s, value, error) : odd_rows(error);
         }
     }
     return status != TESELA_OK ? status : c->held > c->memory ? too_much(error) : TESELA_OK;

@@ -77,7 +77,10 @@ static tesela_status fill(tesela_cursor *c, tesela_error *error) {
 
 tesela_status tesela_cursor_next(tesela_cursor *c, const char **row_out, size_t *length_out, tesela_error *error) {
     *row_out = NULL;
-    while (c->at == c->rows_n) {
+    for (unsigned empty = 0; c->at == c->rows_n; empty++) {
+        if (empty == CLIENT_EMPTY_PAGES_MAX) {
+            return client__fail(error, TESELA_BAD_RESPONSE, "The server goes on giving pages without rows.");
+        }
         tesela_status status = fill(c, error);
         if (status != TESELA_OK) {
             return status;

@@ -118,8 +118,9 @@ static void add_common(exchange *x, buf *into) {
         buf_add_lit(into, "x-ms-session-token: ");
         size_t empty = into->n;
         client__sessions_write(x->client->sessions, x->owner, into);
-        if (into->n == empty) {
+        if (into->n == empty || !buf_ok(into)) { /* none, or too long: the read may be of before its own writes */
             into->n = before;
+            into->overflow = false;
         } else {
             buf_add_byte(into, 0);
         }
@@ -173,6 +174,7 @@ void client__exchange_prepare(exchange *x) {
     l->limit = NULL;
     buf_clear(&l->body);
     buf_clear(&l->fields);
+    l->header_n = 0;
     x->endpoint = x->no_account ? c->endpoint : client__endpoint(c, x->read, x->endpoint_n);
     x->attempts++;
 
@@ -228,6 +230,12 @@ static tesela_status status_of_curl(const exchange *x, CURLcode how) {
         return TESELA_TLS;
     case CURLE_WRITE_ERROR:
         return x->lane->limit ? TESELA_LIMIT : TESELA_BAD_RESPONSE;
+    case CURLE_OUT_OF_MEMORY: /* what libcurl calls a line of the header that is longer than its own limit */
+        return TESELA_LIMIT;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_BAD_CONTENT_ENCODING:
+        return TESELA_BAD_RESPONSE;
     case CURLE_URL_MALFORMAT:
         return TESELA_BAD_ARGUMENT;
     default:
@@ -260,7 +268,7 @@ static void take_response(exchange *x) {
     if (l->body.n > 65536) { /* a large one is handed over, not copied */
         buf_add_byte(&l->body, 0);
         r->body = buf_take(&l->body, &(size_t){0});
-        l->body = buf_init(x->client->response_bytes);
+        l->body = buf_init(x->client->response_bytes + 1);
     } else {
         r->body = mem_text(l->body.p ? l->body.p : "", l->body.n);
     }
@@ -281,11 +289,12 @@ static void take_response(exchange *x) {
 
 static void describe_curl(exchange *x, CURLcode how) {
     const char *remedy = how == CURLE_PEER_FAILED_VERIFICATION ? " Give its certificate as ca_file." : "";
-    snprintf(x->why, sizeof x->why, "%s: %s.%s", x->endpoint, x->lane->limit ? x->lane->limit : curl_easy_strerror(how), remedy);
+    const char *what = x->lane->limit ? x->lane->limit : how == CURLE_OUT_OF_MEMORY ? CLIENT_HEADER_TOO_LONG : curl_easy_strerror(how);
+    snprintf(x->why, sizeof x->why, "%s: %s%s%s", x->endpoint, what, what[strlen(what) - 1] == '.' ? "" : ".", remedy);
 }
 
 static void refresh(exchange *x, const retry_answer *next) {
-    if (next->refresh_account) {
+    if (next->refresh_account && !x->no_account) { /* the request that reads the account holds its lock */
         client__account_refresh(x->client);
     }
     if (next->refresh_ranges && x->container) {

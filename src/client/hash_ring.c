@@ -60,18 +60,29 @@ static void place(hash_ring *r) {
     qsort(r->points, r->n, sizeof *r->points, by_hash);
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool all_differ(char *const *names, size_t n) {
+    char **sorted = mem_alloc(n * sizeof(char *));
+    bool differ = true;
+    memcpy(sorted, names, n * sizeof(char *));
+    qsort(sorted, n, sizeof(char *), by_text);
+    for (size_t i = 1; i < n && differ; i++) {
+        differ = strcmp(sorted[i - 1], sorted[i]) != 0;
+    }
+    free(sorted);
+    return differ;
+}
+
 static bool good_names(char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (!*names[i] || strlen(names[i]) > 255) {
             return false;
         }
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(names[i], names[k]) == 0) {
-                return false;
-            }
-        }
     }
-    return n > 0;
+    return n > 0 && all_differ(names, n);
 }
 
 hash_ring *client__hash_ring_new(char *const *names, size_t n, const tesela_hash_options *o, tesela_error *error) {

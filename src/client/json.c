@@ -1,8 +1,9 @@
 #include "client/json.h"
 
-#include <stdlib.h>
+#include <math.h>
 
 #include "base/hex.h"
+#include "doc/number.h"
 
 static bool blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -107,14 +108,18 @@ bool json_next(json_walk *w, slice *name_out, slice *value_out) {
     if (w->broken || p >= w->end) {
         return broken(w);
     }
-    if (*p == ',') {
+    if (*p == (w->object ? '}' : ']')) {
+        return false;
+    }
+    if (w->begun) {
+        if (*p != ',') {
+            return broken(w);
+        }
         p = skip_blank(p + 1, w->end);
     }
+    w->begun = true;
     if (p >= w->end) {
         return broken(w);
-    }
-    if (*p == '}' || *p == ']') {
-        return false;
     }
     if (w->object) {
         const char *name_end = *p == '"' ? skip_string(p, w->end) : NULL;
@@ -214,22 +219,25 @@ bool json_text(slice value, buf *out) {
             buf_add_byte(out, *p++);
         }
     }
-    if (!p) {
+    if (!p || !buf_ok(out)) {
         out->n = before;
+        return false;
     }
-    return p != NULL;
+    return true;
 }
 
 double json_number(slice value, double otherwise) {
-    char copy[64];
-    if (!value.n || value.n >= sizeof copy) {
+    number_value number;
+    const char *reason, *end = value.n ? number_read(value.p, value.p + value.n, &number, &reason) : NULL;
+    if (!end || end != value.p + value.n) {
         return otherwise;
     }
-    memcpy(copy, value.p, value.n);
-    copy[value.n] = 0;
-    char *end;
-    double number = strtod(copy, &end);
-    return end == copy + value.n ? number : otherwise;
+    return number.integer ? (double)number.i : number.d;
+}
+
+int64_t json_whole(slice value, int64_t least, int64_t most, int64_t otherwise) {
+    double number = json_number(value, NAN);
+    return number >= (double)least && number <= (double)most ? (int64_t)number : otherwise;
 }
 
 bool json_true(slice value) {

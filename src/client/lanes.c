@@ -7,17 +7,19 @@
 static size_t on_body(char *p, size_t size, size_t n, void *context) {
     lane *l = context;
     buf_add(&l->body, p, size * n);
-    if (!buf_ok(&l->body)) {
+    if (!buf_ok(&l->body) || l->body.n > l->exchange->client->response_bytes) {
         l->limit = "The response is larger than the client's limit (response_bytes).";
         return 0;
     }
     return size * n;
 }
 
-/* A line of the header: "Name: value\r\n", a status line, or the empty one. A status line begins anew (after "100 Continue"). */
+/* A line of the header: "Name: value\r\n", a status line, or the empty one. A status line begins anew (after "100 Continue"); what came
+ * before it counts as well, or answers "100 Continue" would come for ever. */
 static size_t on_field(char *p, size_t size, size_t n, void *context) {
     lane *l = context;
     slice line = slice_trim(slice_of(p, size * n));
+    l->header_n += size * n;
     const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
     if (slice_starts(line, SLICE_LIT("HTTP/"))) {
         buf_clear(&l->fields);
@@ -29,8 +31,8 @@ static size_t on_field(char *p, size_t size, size_t n, void *context) {
         buf_add_slice(&l->fields, slice_trim(slice_of(colon + 1, line.n - (size_t)(colon + 1 - line.p))));
         buf_add_byte(&l->fields, 0);
     }
-    if (!buf_ok(&l->fields)) {
-        l->limit = "The response's header is too long.";
+    if (!buf_ok(&l->fields) || l->header_n > CLIENT_HEADER_BYTES_MAX) {
+        l->limit = CLIENT_HEADER_TOO_LONG;
         return 0;
     }
     return size * n;
@@ -70,7 +72,7 @@ lane *client__lane_take(tesela_client *c) {
         if (!l->easy) {
             abort(); /* out of memory: see tesela/base.h */
         }
-        l->body = buf_init(c->response_bytes);
+        l->body = buf_init(c->response_bytes + 1); /* with the zero byte after it */
         l->fields = buf_init(CLIENT_HEADER_BYTES_MAX);
         set_up(c, l);
     }

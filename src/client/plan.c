@@ -75,6 +75,9 @@ static bool read_ranges(query_plan *p, slice list) {
         return false;
     }
     while (json_next(&w, NULL, &range)) {
+        if (p->ranges_n == PLAN_RANGES_MAX) {
+            return false;
+        }
         if ((p->ranges_n & (p->ranges_n - 1)) == 0) {
             p->ranges = mem_resize(p->ranges, (p->ranges_n ? p->ranges_n * 2 : 1) * sizeof *p->ranges);
         }
@@ -94,8 +97,7 @@ static bool has_elements(slice list) {
 }
 
 static int64_t count_of(slice info, const char *name) {
-    double value = json_number(json_member(info, name), -1);
-    return value >= 0 && value < 9e15 ? (int64_t)value : -1;
+    return json_whole(json_member(info, name), 0, INT64_C(1) << 53, -1);
 }
 
 tesela_status client__plan_read(slice body, query_plan *p, tesela_error *error) {

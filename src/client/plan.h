@@ -5,7 +5,7 @@
 
 #include "client/routing.h"
 
-enum { PLAN_ORDERS_MAX = 16, PLAN_AGGREGATES_MAX = 64 };
+enum { PLAN_ORDERS_MAX = 16, PLAN_AGGREGATES_MAX = 64, PLAN_RANGES_MAX = 1 << 16 };
 
 typedef enum plan_aggregate {
     PLAN_FIRST, /* no aggregate: the first row's value, as for a grouped property */

@@ -84,7 +84,7 @@ static bool read_lease(slice item, lease *l) {
                  .owner = client__text_member(item, "owner"),
                  .etag = client__text_member(item, "_etag"),
                  .continuation = client__text_member(item, "continuation"),
-                 .expires_ms = (int64_t)json_number(json_member(item, "expires"), 0)};
+                 .expires_ms = json_whole(json_member(item, "expires"), 0, INT64_C(1) << 53, 0)};
     return l->id && l->min && l->max && l->owner && l->etag;
 }
 

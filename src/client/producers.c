@@ -180,7 +180,7 @@ static tesela_status take_answer(producers *p, tesela_error *error) {
     client__cursor_count(p->cursor, x);
     if (status == TESELA_OK) {
         status = take_page(p, d, x, error);
-    } else if (status == TESELA_GONE && d->moves++ < MOVES_MAX) {
+    } else if (status == TESELA_GONE && !client__retry_gone_spent(&x->retries) && d->moves++ < MOVES_MAX) {
         client__routing_stale(p->container);
         if (d->moves > 1) {
             client__sleep_us(MOVE_WAIT_US);
@@ -218,7 +218,7 @@ static tesela_status ask_ahead(producers *p, size_t i, tesela_error *error) {
 
 tesela_status client__producers_head(producers *p, size_t i, slice *row_out, tesela_error *error) {
     *row_out = SLICE_EMPTY;
-    for (;;) {
+    for (unsigned empty = 0;; empty++) {
         producer *d = p->list[i];
         if (d->at < d->rows_n) {
             *row_out = d->rows[d->at];
@@ -226,6 +226,9 @@ tesela_status client__producers_head(producers *p, size_t i, slice *row_out, tes
         }
         if (!d->flight && d->started && d->done) {
             return TESELA_OK;
+        }
+        if (empty == CLIENT_EMPTY_PAGES_MAX) {
+            return client__fail(error, TESELA_BAD_RESPONSE, "The server goes on giving pages without rows.");
         }
         tesela_status status = ask_ahead(p, i, error);
         if (status == TESELA_OK) {

@@ -226,7 +226,7 @@ static bool read_position(query *q, slice one) {
         producer *d = client__producers_add(&q->rows, &min, &max, !q->prefix);
         buf_clear(&text);
         d->token = json_text(json_member(one, "token"), &text) ? mem_text(text.p ? text.p : "", text.n) : NULL;
-        d->skip = (size_t)json_number(json_member(one, "skip"), 0);
+        d->skip = (size_t)json_whole(json_member(one, "skip"), 0, INT32_MAX, 0);
     }
     buf_free(&text);
     return good;
@@ -242,8 +242,8 @@ static tesela_status add_continued(query *q, tesela_error *error) {
     if (!good || !q->rows.n || w.broken || client__plan_combines(&q->plan)) {
         return client__fail(error, TESELA_BAD_ARGUMENT, "The continuation does not belong to this query.");
     }
-    q->skip = (int64_t)json_number(json_member(text, "offset"), 0);
-    q->left = (int64_t)json_number(json_member(text, "left"), -1);
+    q->skip = json_whole(json_member(text, "offset"), 0, INT64_C(1) << 53, 0);
+    q->left = json_whole(json_member(text, "left"), 0, INT64_C(1) << 53, -1);
     return TESELA_OK;
 }
 

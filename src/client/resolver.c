@@ -50,6 +50,7 @@ bool client__texts_read(slice array, tesela_texts *out) {
         buf text = buf_init(1 << 20);
         bool good = json_text(value, &text);
         buf_add_byte(&text, 0);
+        good = good && buf_ok(&text);
         if (good) {
             tesela_texts_add(out, text.p);
         }

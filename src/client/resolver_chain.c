@@ -179,10 +179,11 @@ tesela_status client__chained_load(slice state, const tesela_load_options *optio
     while (status == TESELA_OK && json_next(&w, &name, &one)) {
         tesela_resolver *next = NULL;
         buf text = buf_init(1 << 16);
-        status = client__resolver_load(one, options, &next, error);
+        bool named = json_text(name, &text);
+        buf_add_byte(&text, 0);
+        status = named && buf_ok(&text) ? client__resolver_load(one, options, &next, error)
+                                        : client__fail(error, TESELA_BAD_ARGUMENT, "A link of the chain has too long a name.");
         if (status == TESELA_OK) {
-            json_text(name, &text);
-            buf_add_byte(&text, 0);
             add_link(c, text.p, next);
         }
         buf_free(&text);

@@ -7,6 +7,7 @@ enum {
     UNAVAILABLE_RETRIES = 10,
     UNCONNECTED_RETRIES = 10,
     FORBIDDEN_RETRIES = 10,
+    TOLD_WAIT_MAX_MS = 5000,
 };
 
 static const retry_answer GIVE_UP = {.again = false};
@@ -52,6 +53,10 @@ static retry_answer after_gone(retry_state *s, const retry_fact *f) {
     return (retry_answer){.again = true, .wait_ms = wait, .refresh_ranges = true};
 }
 
+bool client__retry_gone_spent(const retry_state *s) {
+    return s->gone_ms >= GONE_TOTAL_MS;
+}
+
 static retry_answer after_conflict(retry_state *s) {
     uint32_t wait = backoff(s->with, 10, 1000);
     if (!spend(&s->with_ms, WITH_TOTAL_MS, &wait)) {
@@ -75,7 +80,7 @@ static retry_answer counted(int *tries, int max, uint32_t told_ms, bool refresh_
     if (*tries >= max) {
         return GIVE_UP;
     }
-    uint32_t wait = told_ms ? told_ms : backoff(*tries, 50, 1000);
+    uint32_t wait = !told_ms ? backoff(*tries, 50, 1000) : told_ms < TOLD_WAIT_MAX_MS ? told_ms : TOLD_WAIT_MAX_MS;
     ++*tries;
     return (retry_answer){.again = true, .wait_ms = wait, .next_endpoint = true, .refresh_account = refresh_account};
 }

@@ -40,4 +40,7 @@ typedef struct retry_answer {
     bool refresh_ranges; /* the container's ranges, or its name, are stale */
 } retry_answer;
 
+/* Whether the time for 410 is spent: then choosing ranges again does not help. */
+bool client__retry_gone_spent(const retry_state *state);
+
 retry_answer client__retry_decide(retry_state *state, const retry_limits *limits, const retry_fact *fact);

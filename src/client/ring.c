@@ -69,7 +69,7 @@ static tesela_status parse(slice item, const tesela_hash_options *hash, ring_sta
     s->database = client__text_member(item, "database");
     s->key_path = client__text_member(item, "keyPath");
     s->unavailable = json_true(json_member(item, "unavailable"));
-    s->epoch = (uint64_t)json_number(json_member(item, "epoch"), 0);
+    s->epoch = (uint64_t)json_whole(json_member(item, "epoch"), 0, INT64_C(1) << 53, 0);
     s->refresh_ms = refresh >= 1 && refresh < 1e8 ? (uint32_t)refresh : 0;
     s->request_ms = request >= 1 && request < 1e8 ? (uint32_t)request : 0;
     if (json_number(json_member(item, "version"), 0) != 1 || !read_phase(item, &s->phase) || !s->database || !s->key_path ||

@@ -44,9 +44,9 @@ static void read_offer(slice offer, tesela_throughput *out) {
     slice content = json_member(offer, "content"), automatic = json_member(content, "offerAutopilotSettings");
     *out = (tesela_throughput){0};
     if (automatic.n > 4 && *automatic.p == '{') {
-        out->autoscale_max = (uint32_t)json_number(json_member(automatic, "maxThroughput"), 0);
+        out->autoscale_max = (uint32_t)json_whole(json_member(automatic, "maxThroughput"), 0, UINT32_MAX, 0);
     } else {
-        out->manual = (uint32_t)json_number(json_member(content, "offerThroughput"), 0);
+        out->manual = (uint32_t)json_whole(json_member(content, "offerThroughput"), 0, UINT32_MAX, 0);
     }
 }
 

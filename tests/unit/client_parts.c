@@ -41,6 +41,7 @@ static uint64_t total(int status, int substatus, bool read, unsigned *tries_out)
     for (*tries_out = 0;; ++*tries_out) {
         retry_answer a = after(&s, status, substatus, 0, read);
         if (!a.again) {
+            assert_int_equal(client__retry_gone_spent(&s), status == 410);
             return sum;
         }
         sum += a.wait_ms;
@@ -56,6 +57,7 @@ static void totals(void **state) {
     assert_in_range(total(404, 1002, true, &tries), 4900, 5000);
     total(503, 0, false, &tries);
     assert_int_equal(tries, 10);
+    assert_in_range(after(&(retry_state){0}, 503, 0, 3999999999u, true).wait_ms, 1, 5000);
     total(403, 3, false, &tries);
     assert_int_equal(tries, 10);
     int never[][2] = {{400, 0}, {401, 0}, {403, 1014}, {404, 0}, {404, 1003}, {408, 0}, {409, 0}, {412, 0}, {413, 0}, {500, 0}};
@@ -181,6 +183,39 @@ static void broken_texts(void **state) {
     }
 }
 
+static void broken_walks(void **state) {
+    (void)state;
+    const char *bad[] = {"[1 2]", "[{}{}]", "[1,]", "[,1]", "[1}", "{\"a\":1]", "{\"a\":1,}", "{\"a\" 1}", "{1:2}", "[1,2"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        json_walk w;
+        slice value;
+        assert_true(json_enter(slice_str(bad[i]), &w));
+        while (json_next(&w, NULL, &value)) {
+        }
+        assert_true(w.broken);
+    }
+}
+
+static void numbers(void **state) {
+    (void)state;
+    const char *none[] = {"", "nan", "inf", "0x10", "1e999", "-", "\"1\"", "1 ", "[1]"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_true(json_number(slice_str(none[i]), 7) == 7);
+        assert_int_equal(json_whole(slice_str(none[i]), 0, 100, 7), 7);
+    }
+    assert_int_equal(json_whole(SLICE_LIT("12.9"), 0, 100, 7), 12);
+    assert_int_equal(json_whole(SLICE_LIT("1e300"), 0, 100, 7), 7);
+    assert_int_equal(json_whole(SLICE_LIT("-1"), 0, 100, 7), 7);
+}
+
+static void long_texts(void **state) {
+    (void)state;
+    buf out = buf_init(8);
+    assert_false(json_text(SLICE_LIT("\"0123456789\""), &out));
+    assert_int_equal(out.n, 0);
+    buf_free(&out);
+}
+
 /* ---- values ---- */
 
 static void order_of_types(void **state) {
@@ -254,6 +289,9 @@ int main(void) {
         cmocka_unit_test(broken_texts),
         cmocka_unit_test(order_of_types),
         cmocka_unit_test(canonical_texts),
+        cmocka_unit_test(broken_walks),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(long_texts),
         cmocka_unit_test(signatures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

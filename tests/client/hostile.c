@@ -12,7 +12,8 @@ enum { RESPONSE_BYTES = 1 << 20, MEMORY_KB_MAX = 800 * 1024, PROCESSOR_S_MAX = 2
 #define DEFINITION "{\"id\":\"c\",\"_rid\":\"AAAAAAAAAAA=\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}}"
 #define RANGES(list) "{\"_rid\":\"AAAAAAAAAAA=\",\"PartitionKeyRanges\":[" list "]}"
 #define ONE_RANGE RANGES("{\"id\":\"0\",\"minInclusive\":\"\",\"maxExclusive\":\"FF\"}")
-#define PLAN(info) "{\"queryInfo\":{" info "},\"queryRanges\":[{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}]}"
+#define PLAN(info)                                                                                                                         \
+    "{\"queryInfo\":{" info "},\"queryRanges\":[{\"min\":\"\",\"max\":\"FF\",\"isMinInclusive\":true,\"isMaxInclusive\":false}]}"
 
 static char at[64];
 static tesela_container *k;
@@ -310,7 +311,7 @@ static void longest_body(void **state) {
 }
 
 /* Calls that read the answer's JSON. */
-static const call reading[] = {call_throughput, call_databases, call_items,   call_query, call_query_in_key,
+static const call reading[] = {call_throughput, call_databases, call_items, call_query, call_query_in_key,
                                call_ranges,     call_changes,   call_batch, call_bulk};
 
 static void read_body(const char *body) {
@@ -323,9 +324,23 @@ static void read_body(const char *body) {
 static void malformed_json(void **state) {
     (void)state;
     static const char *const bodies[] = {
-        "",       "null",          "{",           "[",        "{\"Documents\":[",    "{\"Documents\":[1,}",   "{\"Documents\":[{}{}]}",
-        "[1,2",   "{\"Documents\"", "\"\\",       "{\"a\":\\", "\xff\xfe{\"x\":1}",  "{\"Documents\":{}}",    "<html>no</html>",
-        "[[[[}]", "{\"Documents\":[1e999999,]",   "{\"PartitionKeyRanges\":[{\"id\":1}]}",
+        "",
+        "null",
+        "{",
+        "[",
+        "{\"Documents\":[",
+        "{\"Documents\":[1,}",
+        "{\"Documents\":[{}{}]}",
+        "[1,2",
+        "{\"Documents\"",
+        "\"\\",
+        "{\"a\":\\",
+        "\xff\xfe{\"x\":1}",
+        "{\"Documents\":{}}",
+        "<html>no</html>",
+        "[[[[}]",
+        "{\"Documents\":[1e999999,]",
+        "{\"PartitionKeyRanges\":[{\"id\":1}]}",
     };
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         read_body(bodies[i]);
@@ -395,7 +410,8 @@ static int play_ranges(peer_link *l, const char *request) {
     bool last = i + 1 == pages;
     snprintf(min, sizeof min, "%02X", i);
     snprintf(max, sizeof max, "%02X", last ? 255 : i + 1);
-    snprintf(body, sizeof body, "{\"PartitionKeyRanges\":[{\"id\":\"%u\",\"minInclusive\":\"%s\",\"maxExclusive\":\"%s\"}]}", i, i ? min : "", max);
+    snprintf(body, sizeof body, "{\"PartitionKeyRanges\":[{\"id\":\"%u\",\"minInclusive\":\"%s\",\"maxExclusive\":\"%s\"}]}", i,
+             i ? min : "", max);
     snprintf(fields, sizeof fields, "x-ms-continuation: %u\r\n", i + 1);
     return peer_json(l, "200 OK", last ? "" : fields, body);
 }
@@ -424,16 +440,18 @@ static void endless_ranges(void **state) {
     ranges = RANGES("");
     fails(call_ranges(), TESELA_BAD_RESPONSE);
     usual_bodies();
-    ranges = RANGES("{\"id\":\"0\",\"minInclusive\":\"\",\"maxExclusive\":\"FF\"},{\"id\":\"1\",\"minInclusive\":\"FF\",\"maxExclusive\":\"FF\"}");
+    ranges = RANGES(
+        "{\"id\":\"0\",\"minInclusive\":\"\",\"maxExclusive\":\"FF\"},{\"id\":\"1\",\"minInclusive\":\"FF\",\"maxExclusive\":\"FF\"}");
     fails(call_ranges(), TESELA_BAD_RESPONSE); /* an empty one */
 }
 
-/* Bounds beyond the last range. */
+/* A continuation, which may have been out of the application's hands, from beyond the last range. */
 static void no_such_range(void **state) {
     (void)state;
     tesela_changes *c;
     size_t n;
-    ok(tesela_changes_open(k, &(tesela_changes_options){.min = "FFF0", .max = "FFFF"}, &c, &error));
+    const char *from = "{\"version\":1,\"ranges\":[{\"min\":\"FFF0\",\"max\":\"FFFF\"}]}";
+    ok(tesela_changes_open(k, &(tesela_changes_options){.continuation = from}, &c, &error));
     fails(tesela_changes_page(c, &n, &error), TESELA_DONE);
     tesela_changes_close(c);
 }
@@ -472,10 +490,9 @@ static void sent_elsewhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(endless_headers), TEST(endless_bodies),       TEST(another_protocol),    TEST(cut_short),
-        TEST(longest_body),    TEST(malformed_json),       TEST(deep_json),           TEST(hostile_plans),
-        TEST(pages_of_ranges), TEST(numbers_out_of_range), TEST(endless_empty_pages), TEST(endless_ranges),
-        TEST(no_such_range),   TEST(sent_elsewhere),
+        TEST(endless_headers),     TEST(endless_bodies), TEST(another_protocol), TEST(cut_short),       TEST(longest_body),
+        TEST(malformed_json),      TEST(deep_json),      TEST(hostile_plans),    TEST(pages_of_ranges), TEST(numbers_out_of_range),
+        TEST(endless_empty_pages), TEST(endless_ranges), TEST(no_such_range),    TEST(sent_elsewhere),
     };
     peer_start(at);
     key = tesela_key_string("a");

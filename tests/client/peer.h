@@ -14,5 +14,5 @@ void peer_plays(peer_answer answer);
 /* For answers. All return 0 once the client has gone. */
 int peer_send(peer_link *link, const void *bytes, size_t n);
 int peer_text(peer_link *link, const char *text);
-int peer_wait(peer_link *link);                                                         /* until the client goes */
+int peer_wait(peer_link *link);                                                           /* until the client goes */
 int peer_json(peer_link *link, const char *status, const char *fields, const char *body); /* `fields`: lines that end with \r\n */

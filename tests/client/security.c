@@ -1,4 +1,5 @@
-/* Who may do what, and over what connection: TLS with the server's own certificate, keys that are wrong or may only read, resource tokens. */
+/* Who may do what, and over what connection: TLS with the server's own certificate, keys that are wrong or may only read, resource tokens.
+ */
 #include "harness.h"
 
 #include <openssl/evp.h>
@@ -176,8 +177,8 @@ static void token_that_is_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trusted_certificate), cmocka_unit_test(queries_by_tls), cmocka_unit_test(strange_certificate),
-        cmocka_unit_test(wrong_keys),          cmocka_unit_test(read_only_key),  cmocka_unit_test(token_to_read),
+        cmocka_unit_test(trusted_certificate), cmocka_unit_test(queries_by_tls),     cmocka_unit_test(strange_certificate),
+        cmocka_unit_test(wrong_keys),          cmocka_unit_test(read_only_key),      cmocka_unit_test(token_to_read),
         cmocka_unit_test(token_of_a_key),      cmocka_unit_test(token_that_is_none),
     };
     server_start("--key", KEY, "--read-only-key", READ_ONLY_KEY, NULL);

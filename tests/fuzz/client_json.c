@@ -1,4 +1,5 @@
-/* Bytes of a hostile server, as libtesela reads them: JSON text without decoding it, a query's plan, rows to be combined, a resolver's state.
+/* Bytes of a hostile server, as libtesela reads them: JSON text without decoding it, a query's plan, rows to be combined, a resolver's
+ * state.
  *
  * What the walk gives lies inside the text; every document that the real parser takes is walked to its end; a plan or a state is read or
  * refused; a state that was read is saved as one that reads as the same. */

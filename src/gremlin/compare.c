@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/memory.h"
 #include "gremlin/value.h"
 #include "text/regex.h"
@@ -194,51 +194,45 @@ bool gremlin_same(gremlin_value a, gremlin_value b) {
     return equal(a, b, true);
 }
 
-/* ---- hashes ---- */
-
-static uint64_t mix(uint64_t h) {
-    h ^= h >> 33;
-    h *= 0xFF51AFD7ED558CCDu;
-    h ^= h >> 33;
-    return h;
-}
+/* ---- hashes: keyed, since clients choose the values ---- */
 
 static uint64_t hash_number(gremlin_value v) {
     double d = gremlin_as_double(v);
     uint64_t bits;
     d = isnan(d) ? (double)NAN : d == 0 ? 0.0 : d;
     memcpy(&bits, &d, sizeof bits);
-    return mix(isnan(d) ? 1 : bits);
+    return keyed_hash_mix(GREMLIN_DOUBLE, bits);
 }
 
 /* The sum does not depend on the order, as sets and maps need. */
 static uint64_t hash_items(gremlin_value v) {
     uint64_t h = v.list->n;
     for (size_t i = 0; i < v.list->n; i++) {
-        h = v.type == GREMLIN_SET ? h + gremlin_hash(v.list->at[i]) : mix(h * 31 + gremlin_hash(v.list->at[i]));
+        uint64_t item = gremlin_hash(v.list->at[i]);
+        h = v.type == GREMLIN_SET ? h + item : keyed_hash_mix(h, item);
     }
-    return mix(h);
+    return keyed_hash_mix(h, GREMLIN_LIST);
 }
 
 static uint64_t hash_map(gremlin_value v) {
     uint64_t h = v.map->n;
     for (size_t i = 0; i < v.map->n; i++) {
-        h += mix(gremlin_hash(v.map->at[i].key) * 31 + gremlin_hash(v.map->at[i].value));
+        h += keyed_hash_mix(gremlin_hash(v.map->at[i].key), gremlin_hash(v.map->at[i].value));
     }
-    return mix(h + 7);
+    return keyed_hash_mix(h, GREMLIN_MAP);
 }
 
 static uint64_t hash_path(const gremlin_path *p) {
     uint64_t h = p->n;
     for (size_t i = 0; i < p->n; i++) {
-        h = mix(h * 31 + gremlin_hash(p->objects[i]));
+        h = keyed_hash_mix(h, gremlin_hash(p->objects[i]));
     }
     return h;
 }
 
 static uint64_t hash_property(gremlin_value v) {
     return v.type == GREMLIN_VERTEX_PROPERTY ? gremlin_hash(v.property->id) + 3
-                                             : hash_bytes(v.property->key, 5) ^ gremlin_hash(v.property->value);
+                                             : keyed_hash_bytes(v.property->key, gremlin_hash(v.property->value));
 }
 
 uint64_t gremlin_hash(gremlin_value v) {
@@ -252,11 +246,11 @@ uint64_t gremlin_hash(gremlin_value v) {
         return v.b ? 11 : 13;
     case GREMLIN_STRING:
     case GREMLIN_BINARY:
-        return hash_bytes(gremlin_text(v), v.type);
+        return keyed_hash_bytes(gremlin_text(v), v.type);
     case GREMLIN_UUID:
-        return hash_bytes(slice_of(v.uuid, 16), 17);
+        return keyed_hash_bytes(slice_of(v.uuid, 16), v.type);
     case GREMLIN_DURATION:
-        return mix((uint64_t)v.duration->seconds + (uint64_t)v.duration->nanos);
+        return keyed_hash_mix((uint64_t)v.duration->seconds, (uint64_t)v.duration->nanos);
     case GREMLIN_LIST:
     case GREMLIN_SET:
     case GREMLIN_BULKSET:
@@ -273,11 +267,11 @@ uint64_t gremlin_hash(gremlin_value v) {
     case GREMLIN_PROPERTY:
         return hash_property(v);
     case GREMLIN_ENUM:
-        return mix((uint64_t)v.family << 8 | v.n);
+        return keyed_hash_mix(v.family, v.n);
     case GREMLIN_TRAVERSER:
         return gremlin_hash(v.traverser->value);
     default:
-        return mix((uint64_t)v.i);
+        return keyed_hash_mix(v.type, (uint64_t)v.i);
     }
 }
 

@@ -36,7 +36,7 @@ long_step crashlong 'eight times as many kills'
 
 # Steps that run at the same time as an earlier one: drivers, browsers, `timed`, `abuse` and `crash` leave processors idle, and `fuzz` runs only on
 # idle ones.
-declare -A beside=([mongo]=table [cassandra]=table [client]=table [gremlin]=table [python]=browser [fuzz]=timed [crash]=abuse)
+declare -A beside=([mongo]=table [cassandra]=table [client]=table [gremlin]=table [browser]=table [python]=table [fuzz]=timed [crash]=abuse)
 
 # How the sanitizers behave, in every step: what they find ends the program that has it.
 export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1:abort_on_error=1

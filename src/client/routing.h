@@ -1,7 +1,7 @@
 /* routing.h — a container's partition key and ranges, as its handle caches them.
  *
- * A routing is immutable and counted: who has taken one keeps it while others already use the next. It is read again when a 410 has marked
- * it as stale. */
+ * A routing is immutable and counted: a caller keeps the one that it took, even after it is replaced. It is read again when a 410 has
+ * marked it as stale. */
 #pragma once
 
 #include "client/client_int.h"

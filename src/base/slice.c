@@ -4,14 +4,18 @@
 
 enum { SHOWN_MAX = 200 };
 
-int slice_shown(slice s) {
+slice slice_cut(slice s, size_t max) {
     size_t n = s.n;
-    if (n > SHOWN_MAX) {
-        for (n = SHOWN_MAX; n > 0 && (s.p[n] & 0xC0) == 0x80;) {
+    if (n > max) {
+        for (n = max; n > 0 && (s.p[n] & 0xC0) == 0x80;) {
             n--;
         }
     }
-    return (int)n;
+    return slice_of(s.p, n);
+}
+
+int slice_shown(slice s) {
+    return (int)slice_cut(s, SHOWN_MAX).n;
 }
 
 bool slice_eq_nocase(slice a, slice b) {

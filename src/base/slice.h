@@ -43,6 +43,7 @@ static inline slice slice_skip(slice s, size_t n) {
     return n >= s.n ? (slice){s.p + s.n, 0} : (slice){s.p + n, s.n - n};
 }
 
+slice slice_cut(slice s, size_t max);            /* at most so many bytes of it, cut between UTF-8 characters */
 int slice_shown(slice s);                        /* length for "%.*s" in messages: at most 200 bytes, cut between UTF-8 characters */
 bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
 slice slice_trim(slice s);                       /* removes blanks at both ends */

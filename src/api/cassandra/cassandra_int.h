@@ -40,6 +40,8 @@ typedef struct cass_conn cass_conn;
 typedef struct cass_schemas cass_schemas;     /* schema.h */
 typedef struct cass_prepares cass_prepares;   /* prepared.h */
 typedef struct cass_prepared cass_prepared;   /* prepared.h */
+typedef struct cass_trace cass_trace;         /* trace.h */
+typedef struct cass_traces cass_traces;       /* trace.h */
 typedef struct cass_table cass_table;         /* schema.h */
 typedef struct cass_statement cass_statement; /* statement.h */
 
@@ -51,6 +53,7 @@ struct cass_front {
     net_server *server;
     cass_schemas *schemas;
     cass_prepares *prepares;
+    cass_traces *traces;
     uint8_t host_id[16];
     atomic_int_fast64_t last_us; /* the last timestamp that was given to a write */
     budget_pool partials;        /* memory for envelopes that come in several segments */
@@ -142,6 +145,7 @@ struct cass_request {
     slice error_keyspace, error_table; /* of an error 0x2400 */
     slice unprepared;                  /* of an error 0x2500 */
     slice warning;                     /* empty: none */
+    cass_trace *trace;                 /* NULL: none was asked for */
 
     size_t begun;
     bool answering;
@@ -165,6 +169,8 @@ typedef enum cass_result_kind {
 } cass_result_kind;
 
 err cass_answer_change(cass_request *q, cass_change change); /* and tells the watchers */
+
+void cass_trace_begin(cass_request *q); /* the client asked for a trace; its id begins the answer */
 
 /* ---- requests ---- */
 

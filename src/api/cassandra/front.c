@@ -5,6 +5,7 @@
 #include "api/cassandra/edit_kind.h"
 #include "api/cassandra/prepared.h"
 #include "api/cassandra/system.h"
+#include "api/cassandra/trace.h"
 #include "base/memory.h"
 
 enum {
@@ -62,6 +63,9 @@ static err run(cass_request *q) {
     }
     TRY(check_access(q));
     q->charged = true;
+    if (q->envelope.flags & CASS_FLAG_TRACING) {
+        cass_trace_begin(q);
+    }
     switch (q->envelope.opcode) {
     case CASS_REGISTER:
         return cass_register_message(q);
@@ -340,6 +344,7 @@ cass_front *cass_open(const cass_options *options) {
         .server = options->server,
         .schemas = cass_schemas_new(),
         .prepares = cass_prepares_new(),
+        .traces = cass_traces_new(),
         .partials = {.max = PARTIALS_BYTES},
     };
     front->frames.context = front;
@@ -359,6 +364,7 @@ const frames_front *cass_frames(const cass_front *front) {
 
 void cass_close(cass_front *front) {
     cass_prepares_free(front->prepares);
+    cass_traces_free(front->traces);
     cass_schemas_free(front->schemas);
     pthread_mutex_destroy(&front->lock);
     free(front);

@@ -106,9 +106,9 @@ static err analyse_batch(cass_request *q, op *o, const cql_statement *tree, slic
 static err make_prepared(cass_request *q, cass_prepared *p) {
     op own;
     op_init(&own, &p->arena, q->op.now_s);
-    slice text = arena_copy(&p->arena, q->query.text);
+    p->text = arena_copy(&p->arena, q->query.text);
     p->keyspace = arena_copy(&p->arena, q->keyspace);
-    TRY(cql_parse(&own, text, &p->tree));
+    TRY(cql_parse(&own, p->text, &p->tree));
     cql_receiver *markers = arena_array(&p->arena, cql_receiver, p->tree->markers_n ? p->tree->markers_n : 1);
     p->statement = (cass_statement){.tree = p->tree, .markers = markers, .markers_n = p->tree->markers_n};
     err code = OK;

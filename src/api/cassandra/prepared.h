@@ -13,6 +13,7 @@ struct cass_prepared {
     arena arena;
     uint8_t id[CASS_ID_BYTES], result_id[CASS_ID_BYTES];
     slice keyspace; /* the current one at PREPARE */
+    slice text;
     const cql_statement *tree;
     cass_statement statement;
     const cass_table *table; /* a reference, or NULL */

@@ -2,12 +2,16 @@
 #include "api/cassandra/cassandra_int.h"
 #include "api/cassandra/prepared.h"
 #include "api/cassandra/schema.h"
+#include "api/cassandra/trace.h"
 #include "base/request_log.h"
 
 /* ---- the envelope ---- */
 
-/* The prefix of the body, in the order of the specification: warnings, then the custom payload. */
+/* The prefix of the body, in the order of the specification: the trace, warnings, the custom payload. */
 static void put_prefix(cass_request *q, buf *out, uint8_t flags) {
+    if (flags & CASS_FLAG_TRACING) {
+        buf_add(out, q->trace->id, sizeof q->trace->id);
+    }
     if (flags & CASS_FLAG_WARNING) {
         cass_put_short(out, 1);
         cass_put_string(out, q->warning);
@@ -24,8 +28,9 @@ static void put_prefix(cass_request *q, buf *out, uint8_t flags) {
 
 buf *cass_answer(cass_request *q, cass_opcode opcode) {
     buf *out = frames_out(q->frame);
-    bool prefixes = q->version >= 4 && (opcode == CASS_RESULT || opcode == CASS_ERROR);
-    uint8_t flags = (uint8_t)((prefixes && q->warning.n ? CASS_FLAG_WARNING : 0) | (prefixes && q->charged ? CASS_FLAG_PAYLOAD : 0));
+    bool result = opcode == CASS_RESULT || opcode == CASS_ERROR, prefixes = q->version >= 4 && result;
+    uint8_t flags = (uint8_t)((prefixes && q->warning.n ? CASS_FLAG_WARNING : 0) | (prefixes && q->charged ? CASS_FLAG_PAYLOAD : 0) |
+                              (result && q->trace ? CASS_FLAG_TRACING : 0));
     q->begun = cass_envelope_begin(out, q->version, flags, q->envelope.stream, opcode);
     q->answering = true;
     put_prefix(q, out, flags);
@@ -37,6 +42,10 @@ static const char *verb_of(const cass_request *q) {
         [CASS_STARTUP] = "STARTUP", [CASS_OPTIONS] = "OPTIONS",   [CASS_QUERY] = "QUERY", [CASS_PREPARE] = "PREPARE",
         [CASS_EXECUTE] = "EXECUTE", [CASS_REGISTER] = "REGISTER", [CASS_BATCH] = "BATCH", [CASS_AUTH_RESPONSE] = "AUTH"};
     return q->envelope.opcode < sizeof names / sizeof *names && names[q->envelope.opcode] ? names[q->envelope.opcode] : "?";
+}
+
+static uint16_t consistency_of(const cass_request *q) {
+    return q->envelope.opcode == CASS_BATCH ? q->batch.params.consistency : q->query.params.consistency;
 }
 
 static void log_request(const cass_request *q, int32_t status) {
@@ -54,9 +63,43 @@ static void log_request(const cass_request *q, int32_t status) {
     }
 }
 
+/* ---- traces ---- */
+
+static uint32_t elapsed_us(const cass_request *q) {
+    return (uint32_t)(clock_monotonic_us(net_loop_clock(q->frame->client.loop)) - q->started_us);
+}
+
+void cass_trace_begin(cass_request *q) {
+    cass_trace *t = q->trace = arena_new(q->frame->arena, cass_trace);
+    *t = (cass_trace){.started_us = q->now_us,
+                      .decoded_us = elapsed_us(q),
+                      .message_bytes = q->envelope.body.n,
+                      .page_size = q->query.params.page_size,
+                      .consistency = consistency_of(q),
+                      .verb = verb_of(q)};
+    cql_timeuuid_make(q->run.random, q->now_us, t->id);
+    frames_peer_address(q->frame->conn, t->client);
+}
+
+/* The trace is kept before its request is answered, so that the client finds it. */
+static void keep_trace(cass_request *q, int32_t status) {
+    cass_trace *t = q->trace;
+    slice text = q->query.text.n || !q->prepared ? q->query.text : q->prepared->text;
+    slice shown = bson_utf8_validate(text.n ? text.p : "", text.n, true) ? slice_cut(text, CASS_TRACE_TEXT_MAX) : SLICE_EMPTY;
+    t->duration_us = elapsed_us(q);
+    t->charge_ru = q->op.charge_ru;
+    t->status = status;
+    t->text_n = (uint16_t)shown.n;
+    memcpy(t->text, shown.n ? shown.p : "", shown.n);
+    cass_traces_keep(q->front->traces, t);
+}
+
 /* Everything that the request holds is released before its frame, which has its memory. */
 static void finish(cass_request *q, int32_t status) {
     log_request(q, status);
+    if (q->trace) {
+        keep_trace(q, status);
+    }
     if (q->clean) {
         q->clean(q);
     }
@@ -156,10 +199,6 @@ static int32_t code_of(const cass_request *q, err code) {
     int32_t number = q->op.protocol_code ? q->op.protocol_code : err_cql(code, q->reads);
     bool failure = number == CASS_CODE_WRITE_FAILURE || number == CASS_CODE_READ_FAILURE || number == CASS_CODE_FUNCTION;
     return failure && q->version < 4 ? 0 : number;
-}
-
-static uint16_t consistency_of(const cass_request *q) {
-    return q->envelope.opcode == CASS_BATCH ? q->batch.params.consistency : q->query.params.consistency;
 }
 
 /* What follows the message. One server answers for the quorum that the client asked for. */

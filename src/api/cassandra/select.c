@@ -443,6 +443,19 @@ static err select_system(cass_selecting *g) {
     return OK;
 }
 
+/* As Cassandra warns, in its words. */
+static slice warning_of(const cass_selecting *g) {
+    const cql_restrictions *r = &g->s->where;
+    bool keyed = r->token[0] || r->token[1] || r->whole_partition_key;
+    for (uint32_t i = 0; i < r->filters_n; i++) {
+        keyed = keyed || r->filters[i].column->kind == CQL_COLUMN_PARTITION;
+    }
+    return !g->groups        ? SLICE_EMPTY
+           : !keyed          ? SLICE_LIT("Aggregation query used without partition key")
+           : r->partition_in ? SLICE_LIT("Aggregation query used on multiple partition keys (IN restriction)")
+                             : SLICE_EMPTY;
+}
+
 err cass_select(cass_request *q) {
     cass_selecting *g = arena_new(q->frame->arena, cass_selecting);
     *g = (cass_selecting){.q = q,
@@ -464,6 +477,7 @@ err cass_select(cass_request *q) {
         TRY(read_limit(g, g->s->tree->select.limit, "[limit]", &g->page.left));
         return select_system(g);
     }
+    q->warning = warning_of(g);
     TRY(find_partitions(g));
     TRY(begin_page(g));
     cass_selecting_go_on(g);

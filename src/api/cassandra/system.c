@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/cassandra/execute.h"
+#include "api/cassandra/trace.h"
 
 /* ---- making rows ---- */
 
@@ -12,6 +13,7 @@ typedef struct maker {
     const cass_table *t;
     cass_system_rows *rows;
     cass_row *row; /* the newest */
+    slice address; /* the server's; empty: not asked for yet */
     err code;
 } maker;
 
@@ -86,7 +88,8 @@ static void set_texts(maker *m, const char *name, const slice *texts, uint32_t n
     }
 }
 
-static void set_inet(maker *m, const char *name) {
+/* The address that the client has connected to; asking for it is a system call. */
+static slice local_address(const maker *m) {
     char text[HTTP_PEER_BYTES];
     unsigned char bytes[16];
     frames_local(m->q->frame->conn, text);
@@ -98,13 +101,13 @@ static void set_inet(maker *m, const char *name) {
         host++;
         host[strcspn(host, "]")] = 0;
     }
-    if (inet_pton(AF_INET, host, bytes) == 1) {
-        set_bytes(m, name, slice_of(bytes, 4));
-    } else if (inet_pton(AF_INET6, host, bytes) == 1) {
-        set_bytes(m, name, slice_of(bytes, 16));
-    } else {
-        set_bytes(m, name, SLICE_LIT("\x7F\0\0\1"));
-    }
+    size_t n = inet_pton(AF_INET, host, bytes) == 1 ? 4 : inet_pton(AF_INET6, host, bytes) == 1 ? 16 : 0;
+    return n ? arena_copy(memory(m), slice_of(bytes, n)) : SLICE_LIT("\x7F\0\0\1");
+}
+
+static void set_inet(maker *m, const char *name) {
+    m->address = m->address.n ? m->address : local_address(m);
+    set(m, name, cql_value_of(m->address));
 }
 
 /* ---- system.local ---- */
@@ -423,6 +426,90 @@ static void fill_types(maker *m) {
     }
 }
 
+/* ---- system_traces ---- */
+
+/* A trace shows statements of others: it is for keys of the account, not for tokens of one container. NULL: none may be shown. */
+static const cass_trace *traces(maker *m, size_t *n_out) {
+    op *o = &m->q->op;
+    *n_out = 0;
+    if (!access_allows(&m->q->conn->reach, ACCESS_READ | ACCESS_LIST, NULL, NULL)) {
+        return NULL;
+    }
+    if (!arena_fits(o->arena, CASS_TRACES * sizeof(cass_trace))) {
+        m->code = budget_error(o->budget);
+        return NULL;
+    }
+    cass_trace *list = arena_array(o->arena, cass_trace, CASS_TRACES);
+    *n_out = cass_traces_copy(m->q->front->traces, list);
+    return list;
+}
+
+static void set_client(maker *m, const cass_trace *t) {
+    static const uint8_t mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    bool is_v4 = memcmp(t->client, mapped, sizeof mapped) == 0;
+    set_bytes(m, "client", slice_of(t->client + (is_v4 ? 12 : 0), is_v4 ? 4 : 16));
+}
+
+static void set_parameters(maker *m, const cass_trace *t) {
+    static const char *const levels[] = {"ANY",          "ONE",         "TWO",    "THREE",        "QUORUM",   "ALL",
+                                         "LOCAL_QUORUM", "EACH_QUORUM", "SERIAL", "LOCAL_SERIAL", "LOCAL_ONE"};
+    arena *a = memory(m);
+    const char *level = t->consistency < sizeof levels / sizeof *levels ? levels[t->consistency] : "?";
+    slice texts[] = {SLICE_LIT("consistency_level"),
+                     slice_str(level),
+                     SLICE_LIT("page_size"),
+                     arena_printf(a, "%d", (int)t->page_size),
+                     SLICE_LIT("query"),
+                     slice_of(t->text, t->text_n),
+                     SLICE_LIT("request_charge"),
+                     arena_printf(a, "%.2f", t->charge_ru)};
+    set_texts(m, "parameters", texts, sizeof texts / sizeof *texts);
+}
+
+static void fill_sessions(maker *m) {
+    size_t n;
+    const cass_trace *list = traces(m, &n);
+    for (size_t i = 0; i < n; i++) {
+        const cass_trace *t = &list[i];
+        new_row(m);
+        set_bytes(m, "session_id", slice_of(t->id, sizeof t->id));
+        set_client(m, t);
+        set_word(m, "command", "QUERY");
+        set_inet(m, "coordinator");
+        set_int(m, "duration", (int32_t)t->duration_us);
+        set_parameters(m, t);
+        set_word(m, "request", t->verb);
+        set(m, "started_at", cql_value_bigint(memory(m), t->started_us / 1000));
+    }
+}
+
+static void event_row(maker *m, const cass_trace *t, uint8_t number, uint32_t elapsed_us, slice activity) {
+    uint8_t id[16];
+    memcpy(id, t->id, sizeof id);
+    id[15] = (uint8_t)(id[15] + number);
+    new_row(m);
+    set_bytes(m, "session_id", slice_of(t->id, sizeof t->id));
+    set_bytes(m, "event_id", slice_of(id, sizeof id));
+    set_text(m, "activity", activity);
+    set_inet(m, "source");
+    set_int(m, "source_elapsed", (int32_t)elapsed_us);
+    set_word(m, "thread", "loop");
+}
+
+static void fill_events(maker *m) {
+    size_t n;
+    const cass_trace *list = traces(m, &n);
+    arena *a = memory(m);
+    for (size_t i = 0; i < n; i++) {
+        const cass_trace *t = &list[i];
+        event_row(m, t, 1, 0, arena_printf(a, "Received a message of %zu bytes", t->message_bytes));
+        event_row(m, t, 2, t->decoded_us, arena_printf(a, "Decoded %s", t->verb));
+        event_row(m, t, 3, t->duration_us,
+                  t->status ? arena_printf(a, "Failed with code 0x%04x; charged %.2f RU", (unsigned)t->status, t->charge_ru)
+                            : arena_printf(a, "Answered; charged %.2f RU", t->charge_ru));
+    }
+}
+
 static void fill_nothing(maker *m) {
     (void)m;
 }
@@ -506,10 +593,10 @@ static const struct cass_system definitions[] = {
      fill_nothing},
     {"CREATE TABLE system_traces.sessions (session_id uuid PRIMARY KEY, client inet, command text, coordinator inet, duration int, "
      "parameters map<text, text>, request text, started_at timestamp)",
-     fill_nothing},
+     fill_sessions},
     {"CREATE TABLE system_traces.events (session_id uuid, event_id timeuuid, activity text, source inet, source_elapsed int, thread text, "
      "PRIMARY KEY (session_id, event_id))",
-     fill_nothing},
+     fill_events},
 };
 
 enum { DEFINITIONS = sizeof definitions / sizeof *definitions };

@@ -48,13 +48,14 @@ __attribute__((format(printf, 2, 3))) static inline void operation(advise *a, co
 }
 
 static inline const advise_key *key_named(const advise_report *r, const char *name) {
-    for (size_t i = 0; i < r->n; i++) {
-        if (slice_eq(r->keys[i]->name, slice_str(name))) {
-            return r->keys[i];
-        }
+    size_t i = 0;
+    while (i < r->n && !slice_eq(r->keys[i]->name, slice_str(name))) {
+        i++;
     }
-    fail_msg("no candidate %s", name);
-    return NULL;
+    if (i == r->n) {
+        fail_msg("no candidate %s", name); /* does not return */
+    }
+    return r->keys[i];
 }
 
 /* Prints the report if it is not what is expected, to show why. */

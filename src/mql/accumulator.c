@@ -9,15 +9,22 @@
 static const mql__accumulators *const kinds[] = {&mql__number_accumulators, &mql__keep_accumulators, &mql__n_accumulators,
                                                  &mql__percentile_accumulators};
 
-const mql__accumulator_row *mql__accumulator_find(slice name) {
+const mql__accumulator_row *mql__accumulator_at(size_t position) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        for (size_t i = 0; i < kinds[k]->n; i++) {
-            if (slice_eq(name, slice_str(kinds[k]->rows[i].name))) {
-                return &kinds[k]->rows[i];
-            }
+        if (position < kinds[k]->n) {
+            return &kinds[k]->rows[position];
         }
+        position -= kinds[k]->n;
     }
     return NULL;
+}
+
+const mql__accumulator_row *mql__accumulator_find(slice name) {
+    const mql__accumulator_row *row;
+    for (size_t i = 0; (row = mql__accumulator_at(i)) != NULL && !slice_eq(name, slice_str(row->name));) {
+        i++;
+    }
+    return row;
 }
 
 /* ---- parsing ---- */

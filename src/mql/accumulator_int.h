@@ -37,6 +37,8 @@ typedef struct mql__accumulators {
 extern const mql__accumulators mql__number_accumulators, mql__keep_accumulators, mql__n_accumulators, mql__percentile_accumulators;
 
 const mql__accumulator_row *mql__accumulator_find(slice name); /* NULL: none */
+/* The rows one after the other, for tests and documents; NULL: no more. */
+const mql__accumulator_row *mql__accumulator_at(size_t position);
 
 /* ---- tallies ---- */
 

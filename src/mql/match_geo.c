@@ -95,6 +95,12 @@ static const struct {
     {{"$centerSphere", 13}, AREA_CENTER_SPHERE, parse_center, false},
 };
 
+slice mql__shape_name_at(size_t position, bool *service_out) {
+    bool there = position < sizeof areas / sizeof *areas;
+    *service_out = there && areas[position].service;
+    return there ? areas[position].name : SLICE_EMPTY;
+}
+
 static err parse_area(mql__filter_parser *p, const mql__operand *of, area *a) {
     doc_walk w;
     doc_element e;

@@ -65,6 +65,10 @@ MUST_CHECK err mql__parse_document(mql__filter_parser *p, slice document, mql_no
 MUST_CHECK err mql__parse_conditions(mql__filter_parser *p, slice path, slice conditions, mql__list *into);
 bool mql__is_conditions(mql_value v); /* an object whose first key begins with $, and not a DBRef */
 
+/* The rows of both tables one after the other, and the names of shapes, for tests and documents; NULL, or empty: no more. */
+const mql__filter_operator *mql__filter_operator_at(size_t position);
+slice mql__shape_name_at(size_t position, bool *service_out);
+
 bool mql__is_top_operator(slice name);
 bool mql__is_field_operator(slice name);
 

@@ -275,6 +275,14 @@ static const mql__filter_operator *find_operator(const mql__filter_operator *tab
 
 #define FIND(table, name) find_operator(table, sizeof(table) / sizeof *(table), name)
 
+const mql__filter_operator *mql__filter_operator_at(size_t position) {
+    size_t tops = sizeof top_operators / sizeof *top_operators;
+    if (position < tops) {
+        return &top_operators[position];
+    }
+    return position - tops < sizeof field_operators / sizeof *field_operators ? &field_operators[position - tops] : NULL;
+}
+
 bool mql__is_top_operator(slice name) {
     return FIND(top_operators, name) != NULL;
 }

@@ -110,6 +110,8 @@ typedef struct mql__modifiers {
 
 extern const mql__modifiers mql__field_modifiers, mql__number_modifiers, mql__array_modifiers, mql__push_modifiers, mql__pull_modifiers;
 extern const mql__modifier mql__set_modifier;
+/* The rows one after the other, for tests and documents; NULL: no more. */
+const mql__modifier *mql__modifier_at(size_t position);
 
 /* Applies a tree to a document (missing: to an empty one). */
 MUST_CHECK err mql__update_walk(mql_run *r, const mql__update_node *root, mql_value document, bool inserting, int64_t position,

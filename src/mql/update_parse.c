@@ -9,15 +9,22 @@
 static const mql__modifiers *const tables[] = {&mql__field_modifiers, &mql__number_modifiers, &mql__array_modifiers, &mql__push_modifiers,
                                                &mql__pull_modifiers};
 
-static const mql__modifier *find_modifier(slice name) {
+const mql__modifier *mql__modifier_at(size_t position) {
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        for (size_t i = 0; i < tables[t]->n; i++) {
-            if (slice_eq(tables[t]->rows[i].name, name)) {
-                return &tables[t]->rows[i];
-            }
+        if (position < tables[t]->n) {
+            return &tables[t]->rows[position];
         }
+        position -= tables[t]->n;
     }
     return NULL;
+}
+
+static const mql__modifier *find_modifier(slice name) {
+    const mql__modifier *row;
+    for (size_t i = 0; (row = mql__modifier_at(i)) != NULL && !slice_eq(row->name, name);) {
+        i++;
+    }
+    return row;
 }
 
 /* ---- names and paths ---- */

@@ -419,6 +419,10 @@ static const mql__window_function functions[] = {
     {SLICE_LIT("$linearFill"), NEEDS_SORT | NO_WINDOW, NULL, fill_linear, 0},
 };
 
+slice mql__window_name_at(size_t position) {
+    return position < sizeof functions / sizeof *functions ? functions[position].name : SLICE_EMPTY;
+}
+
 static const mql__window_function *find_function(slice name) {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         if (slice_eq(functions[i].name, name)) {

@@ -49,3 +49,5 @@ typedef struct mql__partition {
 MUST_CHECK err mql__window_parse(mql_scope *s, slice name, mql_value argument, bool sorted, mql__window_output *output);
 /* The values of the output for all documents of the partition. */
 MUST_CHECK err mql__window_compute(const mql__partition *p, const mql__window_output *output, mql_value *values);
+/* The names in the table one after the other, for tests and documents; empty: no more. */
+slice mql__window_name_at(size_t position);

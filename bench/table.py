@@ -1,7 +1,8 @@
 """`--only table`: the Table API against Azurite's table service, by the load generator and by the npm SDK; its point read against that of the
 SQL API; a partition read in order.
 
-Azurite keeps its tables in memory and writes them to a file now and then; ours are synced with every insert."""
+Azurite keeps its tables in memory and writes them to a file now and then. Ours are synced with every insert; with `--durability relaxed`, which
+is what Azurite's answers are worth, they are written to the log and not synced."""
 import base64
 import contextlib
 import email.utils
@@ -92,15 +93,16 @@ def azurite(folder):
 
 
 def measure_against_azurite(report, folder, o):
-    with tesela(folder, "tables") as server, azurite(folder) as peer:
-        ours = our_tables(server)
-        for tables in (ours, peer):
+    with tesela(folder, "tables") as server, tesela(folder, "relaxed", "--durability", "relaxed") as unsynced, azurite(folder) as peer:
+        ours, relaxed = our_tables(server), our_tables(unsynced)
+        for tables in (ours, relaxed, peer):
             tables.create("items")
-            tables.fill(ENTITIES if tables is ours else 2_000)
+            tables.fill(2_000 if tables is peer else ENTITIES)
         reads = [(ours.get(o.seconds), load(peer, "table-get", o.seconds, items=2_000, key=peer.key_text)) for _ in range(o.rounds)]
         report.ratio("Table API: get, 1 KB, against Azurite", reads, 10, "tableGet")
-        inserts = [(ours.insert(o.seconds), peer.insert(o.seconds)) for _ in range(o.rounds)]
-        report.ratio("Table API: insert, 1 KB, synced, against Azurite", inserts, 10, "tableInsert")
+        inserts = [(ours.insert(o.seconds), peer.insert(o.seconds), relaxed.insert(o.seconds)) for _ in range(o.rounds)]
+        report.ratio("Table API: insert, 1 KB, not synced, as Azurite's, against Azurite", [(fast, theirs) for _, theirs, fast in inserts], 10, "tableInsertRelaxed")
+        report.ratio("Table API: insert, 1 KB, synced, against Azurite, which does not", [(synced, theirs) for synced, theirs, _ in inserts], None, "tableInsert")
         for mode in ("get", "insert"):
             pairs = [(ours.by_sdk(mode, o.seconds), peer.by_sdk(mode, o.seconds)) for _ in range(max(2, o.rounds // 2))]
             report.ratio(f"the same by @azure/data-tables, which takes most of the time: {mode}", pairs, None, f"tableSdk{mode}")

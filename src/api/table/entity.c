@@ -14,18 +14,20 @@ slice entity_text(slice body, slice name) {
     return doc_find_member(body, name, &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
 }
 
-static bool eight_are_ascii(const char *p) {
-    uint64_t word;
-    memcpy(&word, p, sizeof word);
-    return (word & 0x8080808080808080u) == 0;
+enum { STRIDE = 32 };
+
+static bool stride_is_ascii(const char *p) {
+    uint64_t words[STRIDE / sizeof(uint64_t)];
+    memcpy(words, p, sizeof words);
+    return ((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0;
 }
 
 size_t entity_units(slice text) {
     size_t n = 0;
     for (size_t i = 0; i < text.n;) {
-        if (text.n - i >= 8 && eight_are_ascii(text.p + i)) {
-            n += 8;
-            i += 8;
+        if (text.n - i >= STRIDE && stride_is_ascii(text.p + i)) {
+            n += STRIDE;
+            i += STRIDE;
             continue;
         }
         unsigned char c = (unsigned char)text.p[i++];

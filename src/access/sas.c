@@ -171,7 +171,7 @@ static err check_times(op *o, const parameters *p, int64_t *until_out) {
         return refuse_form(o, ST, "must be a time such as 2026-11-16T14:00:00Z");
     }
     if (o->now_s < from || o->now_s >= *until_out) {
-        return op_fail(o, E_FORBIDDEN, "The shared access signature is not valid at the current time: it is from %.*s to %.*s.",
+        return op_fail(o, E_BAD_AUTHORIZATION, "The shared access signature is not valid at the current time: it is from %.*s to %.*s.",
                        slice_shown(p->value[ST]), p->value[ST].n ? p->value[ST].p : "", slice_shown(p->value[SE]), p->value[SE].p);
     }
     return OK;
@@ -218,7 +218,7 @@ static err apply_policy(op *o, const access_sas_request *r, parameters *p) {
         return OK;
     }
     if (!p->value[TN].p || !r->find_policy || !r->find_policy(r->context, o, p->value[TN], p->value[SI], &policy)) {
-        return op_fail(o, E_FORBIDDEN, "The shared access signature names a stored access policy that the table does not have.");
+        return op_fail(o, E_BAD_AUTHORIZATION, "The shared access signature names a stored access policy that the table does not have.");
     }
     struct {
         parameter parameter;

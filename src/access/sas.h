@@ -45,8 +45,8 @@ typedef struct access_sas_request {
 bool access_sas_is_there(slice query);
 
 /* Fills the reach, which points into op->arena. E_NO_AUTHORIZATION: no signature; E_BAD_AUTHORIZATION: a parameter is missing, repeated or
- * malformed; E_UNAUTHORIZED: no key signed it; E_FORBIDDEN: not valid at op->now_s, for this address or over http, or it names a
- * policy that the table does not have. */
+ * malformed, it is not valid at op->now_s, or the table does not have the policy that it names; E_UNAUTHORIZED: no key signed it;
+ * E_FORBIDDEN: not valid for this address or over http. */
 MUST_CHECK err access_sas_check(op *o, const access_ring *ring, const access_sas_request *request, access_reach *reach_out);
 
 /* ---- checking; the verbs are in the reach ---- */

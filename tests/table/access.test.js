@@ -36,8 +36,8 @@ suite(
     t.it("by a signature has a time, a protocol and addresses", async () => {
       const client = await t.table();
       const permissions = { query: true };
-      await fails(all(withSas(client, { permissions, expiresOn: minutes(-1) }).listEntities()), 403, "AuthorizationFailure");
-      await fails(all(withSas(client, { permissions, startsOn: minutes(5), expiresOn: minutes(10) }).listEntities()), 403, "AuthorizationFailure");
+      await fails(all(withSas(client, { permissions, expiresOn: minutes(-1) }).listEntities()), 403, "AuthenticationFailed");
+      await fails(all(withSas(client, { permissions, startsOn: minutes(5), expiresOn: minutes(10) }).listEntities()), 403, "AuthenticationFailed");
       const secure = all(withSas(client, { permissions, expiresOn: minutes(10), protocol: "https" }).listEntities());
       await (t.scheme === "https" ? secure : fails(secure, 403, "AuthorizationFailure"));
       await fails(all(withSas(client, { permissions, expiresOn: minutes(10), ipRange: { start: "10.0.0.1" } }).listEntities()), 403, "AuthorizationFailure");
@@ -92,10 +92,10 @@ suite(
       const reader = withSas(client, { identifier: "readers & <co>" });
       assert.equal((await all(reader.listEntities())).length, 1);
       await fails(reader.deleteEntity("p", "r"), 403, "AuthorizationFailure");
-      await fails(all(withSas(client, { identifier: "nobody" }).listEntities()), 403, "AuthorizationFailure");
+      await fails(all(withSas(client, { identifier: "nobody" }).listEntities()), 403, "AuthenticationFailed");
       await fails(all(withSas(client, { identifier: "readers & <co>", permissions: { query: true }, expiresOn: minutes(3) }).listEntities()), 403, "AuthenticationFailed");
       await client.setAccessPolicy([]);
-      await fails(all(reader.listEntities()), 403, "AuthorizationFailure");
+      await fails(all(reader.listEntities()), 403, "AuthenticationFailed");
       const sas = generateTableSas(client.tableName, t.credential, { permissions: { query: true }, expiresOn: minutes(3) });
       refused(await t.rest.get(`/${client.tableName}?comp=acl&${sas}`, { kind: null }), 403, "AuthorizationFailure");
       const put = (body) => t.rest.put(`/${client.tableName}?comp=acl`, body, { headers: { "content-type": "application/xml" } });

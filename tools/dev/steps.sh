@@ -14,7 +14,7 @@ step tsan 'the tests with threads, a server under load, and SDK files in which t
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
 step sdk 'the official SDK against the server with AddressSanitizer, over https'
-step table "the Table API with Microsoft's npm SDK and with bare requests, against the server with AddressSanitizer, over https"
+step table "the Table API with Microsoft's SDKs for JavaScript and Python and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
 step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer'
@@ -204,8 +204,9 @@ step_sdktsan() {
 step_table() {
     setup table
     build_asan tesela
-    (cd "$root/tests/table" &&
-        TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_SCHEMES=https timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+    export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
+    (cd "$root/tests/table" && TESELA_SCHEMES=https timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+    timeout 300 "$root/tests/table/python-client"
 }
 
 # Pictures of the main views stay in build-logs/browser.

@@ -285,8 +285,11 @@ static void times(void **state) {
     static const struct {
         const char *now;
         err code;
-    } cases[] = {
-        {"2026-11-16T13:59:59Z", E_BAD_AUTHORIZATION}, {FROM, OK}, {"2026-11-16T14:59:59Z", OK}, {UNTIL, E_BAD_AUTHORIZATION}, {"2027-01-01", E_BAD_AUTHORIZATION}};
+    } cases[] = {{"2026-11-16T13:59:59Z", E_BAD_AUTHORIZATION},
+                 {FROM, OK},
+                 {"2026-11-16T14:59:59Z", OK},
+                 {UNTIL, E_BAD_AUTHORIZATION},
+                 {"2027-01-01", E_BAD_AUTHORIZATION}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         o.now_s = at(cases[i].now);
         assert_int_equal(check(query), cases[i].code);

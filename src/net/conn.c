@@ -81,7 +81,7 @@ static void own_deadline(net_conn *c, unsigned after_ms) {
 /* The bytes were counted as an answer before they were queued, so counting them again must not fail (budget_force). */
 static void weigh_queue(net_conn *c) {
     conn_queue *q = c->queue;
-    size_t now = q->bytes.cap, before = q->weighed;
+    size_t now = pieces_held(&q->bytes), before = q->weighed;
     now > before ? budget_force(&c->loop->memory, now - before) : budget_give(&c->loop->memory, before - now);
     atomic_fetch_add_explicit(&c->loop->shared->waiting_bytes, now - before, memory_order_relaxed);
     q->weighed = now;
@@ -89,7 +89,7 @@ static void weigh_queue(net_conn *c) {
 
 static void free_queue(net_conn *c) {
     if (c->queue) {
-        buf_free(&c->queue->bytes);
+        pieces_free(&c->queue->bytes);
         weigh_queue(c);
         free(c->queue);
         c->queue = NULL;
@@ -159,33 +159,42 @@ static void finish_now(net_conn *c) {
 
 /* ---- writing ---- */
 
-/* Returns how many bytes the kernel took. If the connection is broken, closes it and returns n. */
-static size_t send_some(net_conn *c, const char *p, size_t n) {
-    size_t at = 0;
-    while (at < n) {
-        ssize_t k = send(c->fd, p + at, n - at, MSG_NOSIGNAL);
-        if (k < 0) {
-            if (errno == EINTR) {
-                continue;
-            }
-            if (errno != EAGAIN && errno != EWOULDBLOCK) {
-                net_conn_close(c);
-                return n;
-            }
-            break;
-        }
-        at += (size_t)k;
-        if (at < n) { /* a short write means that the socket's buffer is full: another would fail with EAGAIN */
-            break;
-        }
+enum { VIEWS_MAX = 32 }; /* pieces sent by one system call */
+
+/* How many bytes the kernel took. If the connection is broken, closes it: then all of them. */
+static size_t send_views(net_conn *c, struct iovec *views, unsigned n) {
+    struct msghdr message = {.msg_iov = views, .msg_iovlen = n};
+    ssize_t k;
+    do {
+        k = n == 1 ? send(c->fd, views->iov_base, views->iov_len, MSG_NOSIGNAL) : sendmsg(c->fd, &message, MSG_NOSIGNAL);
+    } while (k < 0 && errno == EINTR);
+    if (k >= 0) {
+        return (size_t)k;
     }
-    return at;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) {
+        net_conn_close(c);
+    }
+    return 0;
 }
 
-enum {
-    QUEUE_STEAL_BYTES = 16 * 1024, /* larger answers are queued without copying, if most of their buffer is unsent */
-    QUEUE_TRIM_BYTES = 64 * 1024,
-};
+/* Drops what the kernel takes. A short write means that the socket's buffer is full: another would fail with EAGAIN. */
+static size_t send_pieces(net_conn *c, pieces *p) {
+    struct iovec views[VIEWS_MAX];
+    size_t sent = 0, asked, k;
+    do {
+        asked = 0;
+        unsigned n = pieces_view(p, views, VIEWS_MAX);
+        for (unsigned i = 0; i < n; i++) {
+            asked += views[i].iov_len;
+        }
+        k = asked ? send_views(c, views, n) : 0;
+        pieces_drop(p, k);
+        sent += k;
+    } while (k && k == asked && pieces_bytes(p) && c->phase != CLOSED);
+    return sent;
+}
+
+enum { QUEUE_STEAL_BYTES = 16 * 1024 }; /* larger answers are queued without copying, if most of their buffer is unsent */
 
 static int kernel_bytes(net_conn *c) {
     int n = 0;
@@ -212,7 +221,7 @@ static void time_queue(net_conn *c) {
 
 static void begin_queue(net_conn *c) {
     c->queue = mem_zero(sizeof *c->queue);
-    c->queue->bytes = buf_init(BUF_NO_LIMIT);
+    c->queue->bytes = pieces_init(NULL);
     c->queue->began_ms = c->loop->now_ms;
     c->queue->kernel_began = kernel_bytes(c);
     time_queue(c);
@@ -233,38 +242,26 @@ static buf rest_of(const buf *b, size_t at) {
     return rest;
 }
 
-/* Once most of the queue is sent, the rest moves to a smaller buffer. */
-static void trim_queue(net_conn *c) {
-    conn_queue *q = c->queue;
-    if (q->at > QUEUE_TRIM_BYTES && q->at > q->bytes.n - q->at) {
-        buf rest = rest_of(&q->bytes, q->at);
-        buf_free(&q->bytes);
-        q->bytes = rest;
-        q->at = 0;
-        weigh_queue(c);
-    }
-}
-
 static void queue_rest(net_conn *c, buf *b, size_t at) {
     if (!c->queue) {
         begin_queue(c);
     }
     conn_queue *q = c->queue;
-    if (q->bytes.n) {
-        buf_add(&q->bytes, b->p + at, b->n - at);
+    if (pieces_bytes(&q->bytes)) {
+        pieces_add(&q->bytes, b->p + at, b->n - at);
     } else if (b->n - at > b->cap / 2 && b->n > QUEUE_STEAL_BYTES) {
-        q->bytes.cap = b->cap;
-        q->bytes.p = buf_take(b, &q->bytes.n);
-        q->at = at;
+        pieces_adopt(&q->bytes, b);
+        pieces_drop(&q->bytes, at);
     } else {
-        q->bytes = rest_of(b, at);
+        buf rest = rest_of(b, at);
+        pieces_adopt(&q->bytes, &rest);
     }
     weigh_queue(c);
     watch(c);
 }
 
 static void send_raw(net_conn *c, buf *b) {
-    size_t at = c->queue ? 0 : send_some(c, b->p, b->n);
+    size_t at = c->queue || !b->n ? 0 : send_views(c, &(struct iovec){b->p, b->n}, 1);
     if (at < b->n && c->phase != CLOSED) {
         queue_rest(c, b, at);
     }
@@ -302,19 +299,61 @@ void net_conn_send_apart(net_conn *c, buf *b, const uint32_t *ends, unsigned end
     }
 }
 
+/* The rest of what was to be sent waits; `p` keeps nothing. */
+static void queue_pieces(net_conn *c, pieces *p) {
+    pieces_recount(p, NULL);
+    if (!c->queue) {
+        begin_queue(c);
+        c->queue->bytes = *p;
+        *p = pieces_init(NULL);
+    } else {
+        pieces_join(&c->queue->bytes, p);
+    }
+    weigh_queue(c);
+    watch(c);
+}
+
+static void send_encrypted(net_conn *c, pieces *p) {
+    struct iovec view;
+    while (c->phase == OPEN && pieces_view(p, &view, 1)) {
+        buf one = {.p = view.iov_base, .n = view.iov_len};
+        net_conn_send(c, &one);
+        pieces_drop(p, view.iov_len);
+    }
+}
+
+void net_conn_send_pieces(net_conn *c, buf *head, const uint32_t *ends, unsigned ends_n, pieces *p) {
+    if (c->phase == OPEN && !c->tls) {
+        pieces all = pieces_init(NULL);
+        pieces_add(&all, head->p, head->n);
+        buf_clear(head);
+        pieces_join(&all, p);
+        if (!c->queue) {
+            send_pieces(c, &all);
+        }
+        if (pieces_bytes(&all) && c->phase != CLOSED) {
+            queue_pieces(c, &all);
+        }
+        pieces_free(&all);
+    } else {
+        net_conn_send_apart(c, head, ends, ends_n);
+        send_encrypted(c, p);
+    }
+    pieces_free(p);
+}
+
 static void on_writable(net_conn *c) {
     conn_queue *q = c->queue;
-    size_t k = send_some(c, q->bytes.p + q->at, q->bytes.n - q->at);
-    q->at += k;
+    size_t k = send_pieces(c, &q->bytes);
     q->sent_bytes += (int64_t)k;
     if (c->phase == CLOSED) {
         return;
     }
-    if (q->at < q->bytes.n) {
+    if (pieces_bytes(&q->bytes)) {
         if (k >= NET_PROGRESS_BYTES) {
             time_queue(c);
         }
-        trim_queue(c);
+        weigh_queue(c);
         return;
     }
     free_queue(c);

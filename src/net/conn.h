@@ -10,6 +10,7 @@
  * connection, and the peer might lose the answer. */
 #pragma once
 
+#include "base/pieces.h"
 #include "net/peers.h"
 
 /* How far a client has got with sending a body or reading an answer. */
@@ -57,6 +58,9 @@ bool net_conn_is_stuck(const net_conn *c); /* output is queued: the protocol pro
 /* Sends as much as the kernel takes, and queues the rest. net_conn_send empties `b` and may take over its memory. */
 void net_conn_send(net_conn *c, buf *b);
 void net_conn_send_apart(net_conn *c, buf *b, const uint32_t *ends, unsigned ends_n); /* TLS: a new record begins at each of these ends */
+
+/* Sends the head, then the pieces, which are not copied; leaves both empty. */
+void net_conn_send_pieces(net_conn *c, buf *head, const uint32_t *ends, unsigned ends_n, pieces *p);
 
 void net_conn_read(net_conn *c, bool on); /* backpressure: turns reading off and on; on at first */
 void net_conn_deadline(net_conn *c, unsigned after_ms);

@@ -8,9 +8,8 @@ typedef enum conn_phase { OPEN, FINISHING, LINGERING, CLOSED } conn_phase;
 
 /* Output that the kernel has not taken yet. */
 typedef struct conn_queue {
-    buf bytes;
-    size_t at;
-    size_t weighed;     /* capacity of `bytes` as counted in the loop's budget */
+    pieces bytes;       /* without a budget: see weigh_queue */
+    size_t weighed;     /* memory of `bytes` as counted in the loop's budget */
     int kernel_bytes;   /* bytes in the socket's send buffer when the deadline was last moved */
     int kernel_began;   /* bytes in the socket's send buffer when the queue began */
     int64_t began_ms;   /* when the queue began */

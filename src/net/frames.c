@@ -29,6 +29,7 @@ struct frames_exchange {
     net_serving serving;
     frames_exchange *next, *prev; /* in the list of requests in flight; `next` also in the free list */
     buf *out;                     /* NULL: no answer has begun */
+    pieces more;                  /* the rest of the answer */
     size_t weight;                /* bytes counted in live_bytes */
     void (*go_on)(frames_request *r);
     net_task task; /* posted to call go_on */
@@ -55,6 +56,7 @@ frames_exchange *frames__take(frames_conn *f) {
     } else {
         x = mem_zero(sizeof *x);
         net_serving_init(&x->serving, loop, OWN_BYTES);
+        x->more = pieces_init(&loop->memory);
         x->request.arena = &x->serving.arena;
         x->request.client.loop = loop;
     }
@@ -136,10 +138,11 @@ static void wake_waiting(frames_conn *f) {
     }
 }
 
-/* Adds a complete answer to the output; takes ownership of the buffer. */
-static void join(frames_conn *f, buf *answer) {
+/* Adds a complete answer to the output; takes ownership of the buffer, and empties the pieces. */
+static void join(frames_conn *f, buf *answer, pieces *more) {
     if (!f->net || !net_conn_is_open(f->net) || f->mute) {
         net_loop_give_out(f->loop, answer);
+        pieces_free(more);
         return;
     }
     bool full = f->out && (f->out->n + answer->n > JOIN_BYTES || f->ends_n == FRAMES_JOINED_MAX || !buf_reserve(f->out, answer->n));
@@ -155,6 +158,12 @@ static void join(frames_conn *f, buf *answer) {
     }
     if (f->front->apart) {
         f->ends[f->ends_n++] = (uint32_t)f->out->n;
+    }
+    if (pieces_bytes(more)) {
+        net_conn_send_pieces(f->net, f->out, f->ends, f->ends_n - f->front->apart, more); /* the answer goes on after its last end */
+        net_loop_give_out(f->loop, f->out);
+        f->out = NULL;
+        f->ends_n = 0;
     }
 }
 
@@ -368,8 +377,20 @@ buf *frames_out(frames_request *r) {
     return x->out;
 }
 
+void frames_attach(frames_request *r, pieces *p) {
+    frames_exchange *x = exchange_of(r);
+    buf *out = frames_out(r);
+    size_t n = pieces_bytes(p);
+    assert(!r->conn->codec->wrap && !pieces_bytes(&x->more));
+    if (n > out->max || out->n > out->max - n || !pieces_recount(p, &r->client.loop->memory)) {
+        out->overflow = true;
+    }
+    pieces_join(&x->more, p);
+}
+
 void frames_abandon(frames_request *r) {
     frames_exchange *x = exchange_of(r);
+    pieces_free(&x->more);
     if (x->out) {
         net_loop_give_out(r->client.loop, x->out);
         x->out = NULL;
@@ -399,7 +420,7 @@ static bool pass_on(frames_exchange *x) {
         return false;
     }
     x->out = NULL;
-    join(f, out);
+    join(f, out, &x->more);
     return true;
 }
 

@@ -15,7 +15,7 @@
  * the client has disconnected. All calls are on the connection's loop. */
 #pragma once
 
-#include "base/buf.h"
+#include "base/pieces.h"
 #include "net/server.h"
 
 typedef struct frames_conn frames_conn;
@@ -71,6 +71,8 @@ MUST_CHECK err net_listen_frames(net_server *server, const char *host, uint16_t 
 /* Append the answer here: one or more whole frames, or none; for a WebSocket one message, without its header. There is always room for a
  * small answer. If there is no memory for a large one, `refuse` is called and the answer is dropped. */
 buf *frames_out(frames_request *r);
+/* Moves the pieces to the end of the answer, without copying; `p` is left empty, and nothing is appended afterwards. Not for WebSockets. */
+void frames_attach(frames_request *r, pieces *p);
 void frames_abandon(frames_request *r); /* discards the answer so far (since the request came, or since frames_flush) */
 void frames_end(frames_request *r);     /* sends the answer and frees r */
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/pieces.h"
 #include "net/conn.h"
 #include "net/frames_int.h"
 #include "net/http_int.h"
@@ -185,6 +186,9 @@ static void on_tick(uv_timer_t *tick) {
     net_loop_refresh(loop);
     net_wheel_turn(&loop->wheel, loop->now_ms, net_conn_expired);
     net_crowd_reclaim(loop);
+    if (loop->index == 0 || !loop->conns) {
+        pieces_trim();
+    }
     if (!loop->conns) { /* an idle server has no timer; the next connection starts it again */
         uv_timer_stop(tick);
     }

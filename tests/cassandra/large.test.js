@@ -94,4 +94,20 @@ suite("large", (t) => {
     const [row] = await t.rows(`SELECT m FROM ${table} WHERE id = 1`);
     assert.deepEqual([row.m[0], row.m[1], row.m[2], row.m[60000], Object.keys(row.m).length], [1, 2, 2, 3, 60001]);
   });
+
+  t.it("pages of megabytes are whole, several at a time, from both ends", async () => {
+    const table = await t.table("(p int, c int, body text, PRIMARY KEY (p, c))");
+    const body = (c) => `${c}:`.padEnd(c % 400 === 399 ? 150000 : 500 + (c % 13) * 100, String.fromCharCode(97 + (c % 26)));
+    for (let i = 0; i < 2000; i += 100) await t.client.batch(numbers(i, i + 100).map((c) => ({ query: `INSERT INTO ${table} (p, c, body) VALUES (1, ?, ?)`, params: [c, body(c)] })), { prepare: true, logged: false });
+    const read = async (rest, expected) => {
+      const rows = await t.rows(`SELECT c, body FROM ${table} WHERE p = 1 ${rest}`, undefined, { prepare: true, fetchSize: 0, ...patient });
+      assert.deepEqual(rows.map((row) => row.c), expected, rest);
+      for (const row of rows) assert.equal(row.body, body(row.c));
+    };
+    const all = numbers(0, 2000), down = all.toReversed();
+    await Promise.all(["", "ORDER BY c DESC", "AND c >= 700 ORDER BY c DESC LIMIT 1000", "AND c < 1100", "ORDER BY c DESC LIMIT 900"].map((rest, i) => read(rest, [all, down, down.slice(0, 1000), all.slice(0, 1100), down.slice(0, 900)][i])));
+    const paged = [];
+    for await (const row of t.client.stream(`SELECT c FROM ${table} WHERE p = 1 ORDER BY c DESC`, [], { prepare: true, fetchSize: 333, autoPage: true, ...patient })) paged.push(row.c);
+    assert.deepEqual(paged, down);
+  });
 });

@@ -37,7 +37,7 @@ static void round_trip(op *o, slice body, bool lz4) {
     uint64_t whole;
     size_t begun = cass_envelope_begin(&out, 5, 0, 7, CASS_RESULT);
     buf_add_slice(&out, slice_of(body.p, body.n < 1000 ? body.n : 1000));
-    cass_envelope_end(&out, begun);
+    cass_envelope_end(&out, begun, 0);
     cass_segments_write(&out, begun, lz4);
     if (!cass_segment_length((const uint8_t *)out.p, lz4, &whole) || whole != out.n ||
         cass_segment_read(o, buf_view(&out), lz4, &segment) != OK || !segment.self_contained || !cass_envelope_take(&segment.payload, &e) ||

@@ -51,7 +51,7 @@ static void test_large_envelopes_take_several_segments(void **state) {
         for (unsigned i = 0; i < BODY; i++) {
             buf_add_byte(&out, (char)(i * i >> 7));
         }
-        cass_envelope_end(&out, begun);
+        cass_envelope_end(&out, begun, 0);
         cass_segments_write(&out, begun, lz4);
         for (slice rest = buf_view(&out); rest.n; parts++) {
             cass_segment s;
@@ -83,7 +83,7 @@ static void test_bodies_are_compressed(void **state) {
             buf_add_lit(&out, "row");
         }
         cass_envelope_compress(&out, begun, with);
-        cass_envelope_end(&out, begun);
+        cass_envelope_end(&out, begun, 0);
         slice rest = buf_view(&out);
         assert_true(cass_envelope_take(&rest, &e));
         assert_true(e.flags & CASS_FLAG_COMPRESSED && e.body.n < 1000);

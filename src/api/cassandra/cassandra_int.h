@@ -149,6 +149,7 @@ struct cass_request {
 
     size_t begun;
     bool answering;
+    pieces *rows; /* the end of the answer; NULL: `out` has all of it */
 };
 
 /* ---- answers: each of cass_end and cass_fail ends the request ---- */

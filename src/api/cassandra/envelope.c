@@ -43,9 +43,9 @@ size_t cass_envelope_begin(buf *out, uint8_t version, uint8_t flags, int16_t str
     return begun;
 }
 
-void cass_envelope_end(buf *out, size_t begun) {
+void cass_envelope_end(buf *out, size_t begun, size_t more) {
     if (buf_ok(out) && out->n >= begun + CASS_ENVELOPE_HEAD) {
-        uint32_t n = (uint32_t)(out->n - begun - CASS_ENVELOPE_HEAD);
+        uint32_t n = (uint32_t)(out->n - begun - CASS_ENVELOPE_HEAD + more);
         for (int i = 0; i < 4; i++) {
             out->p[begun + 5 + (size_t)i] = (char)(n >> (24 - 8 * i));
         }

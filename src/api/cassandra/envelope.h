@@ -76,9 +76,10 @@ bool cass_envelope_length(const uint8_t *head, uint64_t *bytes_out);
 /* Takes an envelope from the beginning of `rest`. False: it is not whole, and nothing was taken. */
 bool cass_envelope_take(slice *rest, cass_envelope *envelope_out);
 
-/* Starts an answer and returns its place; cass_envelope_end writes the length of the body that was appended since. */
+/* Starts an answer and returns its place; cass_envelope_end writes the length of the body that was appended since, and of `more`
+ * bytes that follow. */
 size_t cass_envelope_begin(buf *out, uint8_t version, uint8_t flags, int16_t stream, cass_opcode opcode);
-void cass_envelope_end(buf *out, size_t begun);
+void cass_envelope_end(buf *out, size_t begun, size_t more);
 
 /* Expands a compressed body, in the operation's arena. E_BAD_REQUEST: it lies about its length, or is damaged. E_MEMORY. */
 MUST_CHECK err cass_expand(op *o, cass_compression with, slice body, slice *expanded_out);

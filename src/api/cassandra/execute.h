@@ -50,6 +50,6 @@ typedef struct cass_rows_answer {
     const cass_selection *selection;
     slice paging_state; /* empty: no more pages */
     uint32_t n;
-    slice rows;
+    pieces *rows; /* sent without copying if they are many; lives as long as the request, which frees what it holds */
 } cass_rows_answer;
 void cass_rows_put(cass_request *q, const cass_rows_answer *a);

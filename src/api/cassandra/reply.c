@@ -94,6 +94,13 @@ static void keep_trace(cass_request *q, int32_t status) {
     cass_traces_keep(q->front->traces, t);
 }
 
+static void free_rows(cass_request *q) {
+    if (q->rows) {
+        pieces_free(q->rows);
+        q->rows = NULL;
+    }
+}
+
 /* Everything that the request holds is released before its frame, which has its memory. */
 static void finish(cass_request *q, int32_t status) {
     log_request(q, status);
@@ -103,6 +110,7 @@ static void finish(cass_request *q, int32_t status) {
     if (q->clean) {
         q->clean(q);
     }
+    free_rows(q);
     for (cass_held *h = q->held; h; h = h->next) {
         if (h->prepared) {
             cass_prepared_give(h->prepared);
@@ -126,18 +134,27 @@ static void finish(cass_request *q, int32_t status) {
     frames_end(q->frame);
 }
 
+static bool is_wrapped(const cass_request *q) {
+    return !q->bare && (q->conn->segments || (q->version < CASS_VERSION_SEGMENTS && q->conn->compression != CASS_PLAIN));
+}
+
 /* STARTUP is answered as it came, before compression and segments. */
 static void wrap(cass_request *q) {
+    enum { FEW_BYTES = 16 * 1024 }; /* cost less to copy than to send apart */
     buf *out = frames_out(q->frame);
-    cass_envelope_end(out, q->begun);
-    if (q->bare) {
-        return;
+    size_t more = q->rows ? pieces_bytes(q->rows) : 0;
+    bool wrapped = is_wrapped(q), apart = more > FEW_BYTES && !wrapped;
+    if (more && !apart && buf_reserve(out, more)) {
+        pieces_copy(q->rows, out);
     }
-    if (q->conn->segments) {
+    cass_envelope_end(out, q->begun, apart ? more : 0);
+    if (apart) {
+        frames_attach(q->frame, q->rows);
+    } else if (wrapped && q->conn->segments) {
         cass_segments_write(out, q->begun, q->conn->compression == CASS_LZ4);
-    } else if (q->version < CASS_VERSION_SEGMENTS && q->conn->compression != CASS_PLAIN) {
+    } else if (wrapped) {
         cass_envelope_compress(out, q->begun, q->conn->compression);
-        cass_envelope_end(out, q->begun);
+        cass_envelope_end(out, q->begun, 0);
     }
 }
 
@@ -253,6 +270,7 @@ void cass_fail(cass_request *q, err code) {
     if (q->answering) {
         frames_abandon(q->frame);
     }
+    free_rows(q);
     buf *out = cass_answer(q, CASS_ERROR);
     cass_put_int(out, number);
     cass_put_string(out, message);

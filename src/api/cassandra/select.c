@@ -24,12 +24,12 @@ void cass_rows_put(cass_request *q, const cass_rows_answer *a) {
         cass_metadata_put(out, a->selection, q->version);
     }
     cass_put_int(out, (int32_t)a->n);
-    buf_add_slice(out, a->rows);
+    q->rows = a->rows;
 }
 
 static void clean(cass_request *q) {
     cass_selecting *g = q->state;
-    buf_free(&g->out);
+    pieces_free(&g->out);
     buf_free(&g->partition);
     arena_free(&g->scratch);
     arena_free(&g->group_bytes);
@@ -39,14 +39,14 @@ static void clean(cass_request *q) {
 static void answer(cass_selecting *g) {
     cass_request *q = g->q;
     err code = g->code == OK ? (g->full ? OK : cass_selecting_finish(g)) : g->code;
-    if (code == OK && !buf_ok(&g->out)) {
+    if (code == OK && !pieces_ok(&g->out)) {
         code = budget_error(q->op.budget);
     }
     if (code != OK) {
         cass_fail(q, code);
         return;
     }
-    cass_rows_answer a = {.selection = g->selection, .n = g->n, .rows = buf_view(&g->out)};
+    cass_rows_answer a = {.selection = g->selection, .n = g->n, .rows = &g->out};
     if (g->full && g->page.left > 0) {
         g->page.range = g->scans ? g->any_row : g->page.range;
         g->page.key = g->scans || g->has_statics ? buf_view(&g->partition) : SLICE_EMPTY;
@@ -461,7 +461,7 @@ err cass_select(cass_request *q) {
     *g = (cass_selecting){.q = q,
                           .s = q->statement,
                           .selection = q->statement->selection,
-                          .out = buf_init_counted(BUF_NO_LIMIT, q->op.budget),
+                          .out = pieces_init(q->op.budget),
                           .partition = buf_init(BUF_NO_LIMIT),
                           .scratch = arena_init_counted(q->op.budget),
                           .group_bytes = arena_init_counted(q->op.budget),

@@ -42,7 +42,8 @@ typedef struct cass_selecting {
 
     /* results */
     int64_t limit, page_rows;
-    buf out;
+    pieces out;
+    size_t row_bytes; /* about as many as the current row takes */
     uint32_t n;
     bool full; /* the page ended before a row */
     bool done; /* nothing follows */

@@ -84,10 +84,11 @@ static bool same_group(const cass_selecting *g, const cass_row *row) {
 }
 
 static err put_group(cass_selecting *g) {
+    enum { GROUP_BYTES = 256 }; /* about */
     cass_scope scope = scope_of(g, &g->group_op, NULL);
     g->n++;
     g->page.left--;
-    err code = cass_gathering_put(&g->group_op, &scope, g->selection, &g->gathering, &g->out);
+    err code = cass_gathering_put(&g->group_op, &scope, g->selection, &g->gathering, pieces_room(&g->out, GROUP_BYTES));
     explain(g, code, &g->group_op);
     return code;
 }
@@ -104,7 +105,7 @@ static err begin_group(cass_selecting *g, const cass_row *row) {
 
 /* A page ends at the rows that the client asked for, or when it is large. */
 static bool is_full(const cass_selecting *g) {
-    return g->page_rows && (g->n >= g->page_rows || (g->n && g->out.n > LIMIT_RESPONSE_BYTES));
+    return g->page_rows && (g->n >= g->page_rows || (g->n && pieces_bytes(&g->out) > LIMIT_RESPONSE_BYTES));
 }
 
 /* False: the row begins a group that belongs to the next page. */
@@ -167,8 +168,8 @@ static bool put_row(cass_selecting *g, const cass_row *row) {
         g->full = true;
         return false;
     }
-    err code = cass_result_row_put(&scope, g->selection, &g->out);
-    if (code != OK || !buf_ok(&g->out)) {
+    err code = cass_result_row_put(&scope, g->selection, pieces_room(&g->out, g->row_bytes));
+    if (code != OK || !pieces_ok(&g->out)) {
         return fail(g, code != OK ? code : budget_error(g->q->op.budget));
     }
     g->n++;
@@ -295,9 +296,18 @@ static bool take(cass_selecting *g, slice body) {
     return cass_selecting_take_row(g, &row);
 }
 
+/* The arena's block stays from row to row. */
+static arena_mark mark_scratch(cass_selecting *g) {
+    if (!g->scratch.blocks) {
+        arena_alloc(&g->scratch, 1);
+    }
+    return arena_marked(&g->scratch);
+}
+
 bool cass_selecting_take(cass_selecting *g, slice body) {
-    arena_mark mark = arena_marked(&g->scratch);
+    arena_mark mark = mark_scratch(g);
     g->row_op.detail_n = 0;
+    g->row_bytes = body.n;
     bool taken = take(g, body);
     arena_release(&g->scratch, mark);
     return taken;
@@ -305,9 +315,10 @@ bool cass_selecting_take(cass_selecting *g, slice body) {
 
 bool cass_selecting_take_change(cass_selecting *g, slice body) {
     const cass_table *t = g->s->table;
-    arena_mark mark = arena_marked(&g->scratch);
+    arena_mark mark = mark_scratch(g);
     cass_row row;
     g->row_op.detail_n = 0;
+    g->row_bytes = body.n;
     err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
     code = code == OK ? budget_error(g->q->op.budget) : code;
     bool taken = code != OK ? fail(g, code) : !cass_row_is_live(t, &row, g->q->op.now_s) || cass_selecting_take_row(g, &row);

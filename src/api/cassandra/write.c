@@ -125,24 +125,26 @@ static err answer_applied(writing *w, bool applied, const cass_mutation *m, slic
         live = cass_row_is_live(m->table, &row, m->now_s);
     }
     const cass_selection *s = applied ? applied_selection(q, w->conditional, false) : unapplied_selection(q, w->conditional, m, live);
-    buf out = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
-    cql_value_encode(&out, cql_value_bool(applied));
+    pieces *rows = arena_new(q->frame->arena, pieces);
+    *rows = pieces_init(q->op.budget);
+    buf *out = pieces_room(rows, 0);
+    cql_value_encode(out, cql_value_bool(applied));
     cass_scope scope = {.o = &q->op, .run = &q->run, .table = m->table, .row = &row, .now_s = m->now_s};
     err code = OK;
     for (uint32_t i = 1; code == OK && i < s->n; i++) {
         cql_value v;
         code = cass_evaluate(&scope, s->columns[i].expression, &v);
-        cql_value_encode(&out, v);
+        cql_value_encode(out, v);
     }
     if (code == OK) {
         q->query.params.skip_metadata = false;
-        cass_rows_put(q, &(cass_rows_answer){.selection = s, .n = 1, .rows = buf_view(&out)});
+        cass_rows_put(q, &(cass_rows_answer){.selection = s, .n = 1, .rows = rows});
+        call_commit_give(&q->call.commit);
+        cass_end(q);
+    } else {
+        pieces_free(rows);
     }
-    buf_free(&out);
-    TRY(code);
-    call_commit_give(&q->call.commit);
-    cass_end(q);
-    return OK;
+    return code;
 }
 
 static void next(writing *w);

@@ -191,33 +191,118 @@ static err read_listed(op *o, const cql_type *type, slice list, const cass_stamp
 
 /* ---- reading ---- */
 
+static bool find_in(slice document, slice name, doc_element *e) {
+    uint64_t passed = 0;
+    return document.n && doc_find_member_counted(document, name, e, &passed);
+}
+
+/* The members of an item, found by one walk. */
+typedef struct members {
+    doc_element *columns; /* of each column of the table; without a key: it is not there */
+    slice meta, key_texts;
+} members;
+
 typedef struct meta {
-    slice document, cells, collections;
+    slice cells, collections;
     cass_stamp base;
 } meta;
 
-static void read_meta(slice body, meta *m, cass_row *row) {
-    doc_element e;
-    *m = (meta){0};
-    if (cass_member(body, CASS_META, &e) && e.type == BSON_TYPE_DOCUMENT) {
-        m->document = e.value;
-    }
-    if (cass_member(m->document, "c", &e) && e.type == BSON_TYPE_DOCUMENT) {
-        m->cells = e.value;
-    }
-    if (cass_member(m->document, "x", &e) && e.type == BSON_TYPE_DOCUMENT) {
-        m->collections = e.value;
-    }
-    m->base = stamp_of(m->document, &(cass_stamp){0});
-    row->marker = m->base;
-    row->marked = true;
-    row->deleted_us = long_of(m->document, "d", CASS_NEVER);
-    if (cass_member(m->document, "m", &e)) {
-        row->marked = e.type == BSON_TYPE_DOCUMENT;
-        if (row->marked) {
-            row->marker = stamp_of(e.value, &m->base);
+static bool is_named(const doc_element *e, slice name) {
+    return e->key.n == name.n && memcmp(e->key.p, name.p, name.n) == 0;
+}
+
+/* Columns are stored in the order of the table: the next one is looked for after the last one. */
+static void take_column(const cass_table *t, const doc_element *e, uint32_t *next, members *m) {
+    for (uint32_t tries = 0, i = *next; tries < t->table.n; tries++, i++) {
+        i = i < t->table.n ? i : 0;
+        if (is_named(e, t->stored[i].member)) {
+            if (!m->columns[i].key.p) {
+                m->columns[i] = *e;
+            }
+            *next = i + 1;
+            return;
         }
     }
+}
+
+static void find_members(op *o, const cass_table *t, slice body, members *m) {
+    doc_walk w;
+    doc_element e;
+    uint32_t next = 0;
+    *m = (members){.columns = arena_array(o->arena, doc_element, t->table.n)};
+    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        if (is_named(&e, SLICE_LIT(CASS_META))) {
+            m->meta = !m->meta.n && e.type == BSON_TYPE_DOCUMENT ? e.value : m->meta;
+        } else if (is_named(&e, SLICE_LIT(CASS_KEYS))) {
+            m->key_texts = !m->key_texts.n && e.type == BSON_TYPE_DOCUMENT ? e.value : m->key_texts;
+        } else {
+            take_column(t, &e, &next, m);
+        }
+    }
+}
+
+static bool column_of(const members *m, uint32_t i, doc_element *e) {
+    *e = m->columns[i];
+    return e->key.p;
+}
+
+static bool is_static(const cass_table *t, const members *m) {
+    doc_element e;
+    uint32_t first = t->table.partition_n;
+    if (!t->has_static || !t->table.clustering_n) {
+        return false;
+    }
+    bool there = t->stored[first].as_text ? find_in(m->key_texts, t->stored[first].member, &e) : column_of(m, first, &e);
+    return there && (e.type == BSON_TYPE_MINKEY || e.type == BSON_TYPE_MAXKEY);
+}
+
+/* A number as cass_option_int reads it. */
+static int64_t number_of(const doc_element *e, int64_t otherwise) {
+    return e->type == BSON_TYPE_INT64   ? doc_load_i64(e->value.p)
+           : e->type == BSON_TYPE_INT32 ? doc_load_i32(e->value.p)
+           : e->type == BSON_TYPE_BOOL  ? e->value.p[0] != 0
+                                        : otherwise;
+}
+
+static void read_meta(slice document, meta *m, cass_row *row) {
+    doc_walk w;
+    doc_element e, marker = {0};
+    *m = (meta){0};
+    row->marked = true;
+    row->deleted_us = CASS_NEVER;
+    if (document.n) {
+        doc_walk_init(&w, document);
+        while (doc_walk_next(&w, &e)) {
+            bool nested = e.type == BSON_TYPE_DOCUMENT;
+            switch (e.key.n == 1 ? e.key.p[0] : 0) {
+            case 't':
+                m->base.us = number_of(&e, 0);
+                break;
+            case 'l':
+                m->base.ttl = (int32_t)number_of(&e, 0);
+                break;
+            case 'e':
+                m->base.expires_s = number_of(&e, 0);
+                break;
+            case 'd':
+                row->deleted_us = number_of(&e, CASS_NEVER);
+                break;
+            case 'm':
+                marker = e;
+                row->marked = nested;
+                break;
+            case 'c':
+                m->cells = nested ? e.value : m->cells;
+                break;
+            case 'x':
+                m->collections = nested ? e.value : m->collections;
+                break;
+            default:
+                break;
+            }
+        }
+    }
+    row->marker = marker.key.p && row->marked ? stamp_of(marker.value, &m->base) : m->base;
 }
 
 static void hide_old(const cass_table *t, uint32_t i, const cass_row *row, cass_cell *cell) {
@@ -227,12 +312,7 @@ static void hide_old(const cass_table *t, uint32_t i, const cass_row *row, cass_
     }
 }
 
-static bool find_in(slice document, slice name, doc_element *e) {
-    uint64_t passed = 0;
-    return document.n && doc_find_member_counted(document, name, e, &passed);
-}
-
-static err read_simple(op *o, const cass_table *t, uint32_t i, slice body, const meta *m, int64_t now_s, cass_cell *cell) {
+static err read_simple(op *o, const cass_table *t, uint32_t i, const members *in, const meta *m, int64_t now_s, cass_cell *cell) {
     doc_element e;
     slice member = t->stored[i].member;
     cell->stamp = m->base;
@@ -241,7 +321,7 @@ static err read_simple(op *o, const cass_table *t, uint32_t i, slice body, const
         cell->stamp = stamp_of(e.value, &m->base);
         cell->there = cell->dead = long_of(e.value, "x", 0);
     }
-    if (!cell->dead && find_in(body, member, &e) && e.type != BSON_TYPE_NULL) {
+    if (!cell->dead && column_of(in, i, &e) && e.type != BSON_TYPE_NULL) {
         TRY(cql_bson_read(o, t->table.columns[i].type, &e, &cell->value));
         cell->there = true;
         if (!cass_stamp_is_live(&cell->stamp, now_s)) {
@@ -252,14 +332,14 @@ static err read_simple(op *o, const cass_table *t, uint32_t i, slice body, const
     return OK;
 }
 
-static err read_collection(op *o, const cass_table *t, uint32_t i, slice body, const meta *m, int64_t now_s, bool to_change,
+static err read_collection(op *o, const cass_table *t, uint32_t i, const members *in, const meta *m, int64_t now_s, bool to_change,
                            cass_cell *cell) {
     const cql_type *type = t->table.columns[i].type;
     slice member = t->stored[i].member;
     doc_element e, listed = {0}, list;
     bool has_listed = find_in(m->collections, member, &listed) && listed.type == BSON_TYPE_DOCUMENT;
     cell->stamp = m->base;
-    if (find_in(body, member, &e) && e.type != BSON_TYPE_NULL) {
+    if (column_of(in, i, &e) && e.type != BSON_TYPE_NULL) {
         TRY(cql_bson_read(o, type, &e, &cell->value));
         cell->there = true;
     }
@@ -282,19 +362,6 @@ static err read_collection(op *o, const cass_table *t, uint32_t i, slice body, c
     return cass_cell_assemble(o, type, cell, now_s);
 }
 
-bool cass_row_is_static(const cass_table *t, slice body) {
-    doc_element e, texts;
-    uint32_t first = t->table.partition_n;
-    if (!t->has_static || !t->table.clustering_n) {
-        return false;
-    }
-    slice in = body;
-    if (t->stored[first].as_text) {
-        in = cass_member(body, CASS_KEYS, &texts) && texts.type == BSON_TYPE_DOCUMENT ? texts.value : SLICE_EMPTY;
-    }
-    return find_in(in, t->stored[first].member, &e) && (e.type == BSON_TYPE_MINKEY || e.type == BSON_TYPE_MAXKEY);
-}
-
 void cass_row_init(op *o, const cass_table *t, cass_row *row) {
     *row = (cass_row){.deleted_us = CASS_NEVER, .cells = arena_array(o->arena, cass_cell, t->table.n)};
     for (uint32_t i = 0; i < t->table.n; i++) {
@@ -308,24 +375,26 @@ static bool is_key(const cql_column *c) {
 }
 
 err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const bool *needed, bool to_change, cass_row *row) {
+    members in;
     meta m;
     doc_element e;
     cass_row_init(o, t, row);
-    read_meta(body, &m, row);
-    row->is_static = cass_row_is_static(t, body);
+    find_members(o, t, body, &in);
+    read_meta(in.meta, &m, row);
+    row->is_static = is_static(t, &in);
     for (uint32_t i = 0; i < t->table.n; i++) {
         const cql_column *c = &t->table.columns[i];
         if (needed && !needed[i]) {
             continue;
         }
         if (is_key(c)) {
-            if (!(row->is_static && c->kind == CQL_COLUMN_CLUSTERING) && find_in(body, t->stored[i].member, &e)) {
+            if (!(row->is_static && c->kind == CQL_COLUMN_CLUSTERING) && column_of(&in, i, &e)) {
                 TRY(cql_bson_read(o, c->type, &e, &row->cells[i].value));
                 row->cells[i].there = true;
             }
         } else if ((c->kind == CQL_COLUMN_STATIC) == row->is_static) {
-            TRY(cql_type_is_multicell(c->type) ? read_collection(o, t, i, body, &m, now_s, to_change, &row->cells[i])
-                                               : read_simple(o, t, i, body, &m, now_s, &row->cells[i]));
+            TRY(cql_type_is_multicell(c->type) ? read_collection(o, t, i, &in, &m, now_s, to_change, &row->cells[i])
+                                               : read_simple(o, t, i, &in, &m, now_s, &row->cells[i]));
             if (!cql_type_is_multicell(c->type)) {
                 hide_old(t, i, row, &row->cells[i]);
             }

@@ -55,7 +55,6 @@ typedef struct cass_row {
 /* Reads an item. Cells that have expired at `now_s` become deletions. `needed`: which columns, or NULL for all; `to_change`: collections
  * are taken apart. E_BAD_REQUEST: it is not a row of the table. */
 MUST_CHECK err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const bool *needed, bool to_change, cass_row *row_out);
-bool cass_row_is_static(const cass_table *t, slice body);
 
 void cass_row_init(op *o, const cass_table *t, cass_row *row_out); /* an absent row */
 bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s);

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "store/rocks_back.h"
 #include "store/rocks_int.h"
 #include "store/wal.h"
 
@@ -64,6 +65,7 @@ typedef struct rocks_scan {
     bool backward, started, ended;
     bool sought;    /* the iterator is already at the next row */
     bool in_memory; /* it never waits for the disk */
+    rocks_back back;
 } rocks_scan;
 
 static err get_plain(rocks *r, int family, const store_snapshot *at, bool in_memory, slice key, store_value *value_out) {
@@ -121,6 +123,7 @@ store_scan *store__plain_open(rocks *r, int family, const store_snapshot *at, sl
     }
     rocksdb_readoptions_set_total_order_seek(scan->read, 1); /* prefix filters cover one stem, and this scan may leave it */
     scan->iterator = rocksdb_create_iterator_cf(r->db, scan->read, r->families[family]);
+    store__back_init(&scan->back, slice_of(scan->bounds, from.n));
     return &scan->base;
 }
 
@@ -130,6 +133,7 @@ store_scan *store__ready_open(rocks *r, idle_iterator ready, bool in_memory) {
     scan->iterator = ready.iterator;
     scan->ready = ready;
     scan->in_memory = in_memory;
+    store__back_init(&scan->back, SLICE_EMPTY);
     return &scan->base;
 }
 
@@ -142,29 +146,18 @@ static store_scan *rocks_stem_open(store *s, const store_snapshot *at, slice ste
     return store__terms_stem((rocks *)s, at, stem, to, many);
 }
 
-static void step(rocks_scan *scan) {
-    bool before = store__files_no_wait(scan->in_memory);
+static void start(rocks_scan *scan) {
     if (!scan->started) {
-        scan->started = true;
+        scan->started = scan->sought = true;
         scan->backward ? rocksdb_iter_seek_to_last(scan->iterator) : rocksdb_iter_seek_to_first(scan->iterator);
-    } else {
-        scan->backward ? rocksdb_iter_prev(scan->iterator) : rocksdb_iter_next(scan->iterator);
     }
-    store__files_no_wait(before);
 }
 
-static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
-    rocks_scan *scan = (rocks_scan *)base;
-    if (scan->ended) { /* RocksDB would abort if stepped past the end */
-        return false;
+static bool next_forward(rocks_scan *scan, slice *key_out, slice *value_out) {
+    if (!scan->sought) {
+        rocksdb_iter_next(scan->iterator);
     }
-    if (scan->sought) {
-        scan->sought = false;
-    } else {
-        step(scan);
-    }
-    scan->ended = !rocksdb_iter_valid(scan->iterator);
-    if (scan->ended) {
+    if (!rocksdb_iter_valid(scan->iterator)) {
         return false;
     }
     key_out->p = rocksdb_iter_key(scan->iterator, &key_out->n);
@@ -172,16 +165,18 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     return true;
 }
 
-/* Moves the iterator to the last key before `key`. */
-static void seek_back(rocks_scan *scan, slice key) {
-    rocksdb_iter_seek_for_prev(scan->iterator, key.p, key.n);
-    if (rocksdb_iter_valid(scan->iterator)) {
-        slice found;
-        found.p = rocksdb_iter_key(scan->iterator, &found.n);
-        if (slice_eq(found, key)) {
-            rocksdb_iter_prev(scan->iterator);
-        }
+static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) {
+    rocks_scan *scan = (rocks_scan *)base;
+    if (scan->ended) { /* RocksDB would abort if stepped past the end */
+        return false;
     }
+    bool before = store__files_no_wait(scan->in_memory);
+    start(scan);
+    scan->ended = scan->backward ? !store__back_next(&scan->back, scan->iterator, scan->sought, key_out, value_out)
+                                 : !next_forward(scan, key_out, value_out);
+    scan->sought = false;
+    store__files_no_wait(before);
+    return !scan->ended;
 }
 
 static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
@@ -190,7 +185,8 @@ static void rocks_scan_seek(store_scan *base, slice key, bool backward) {
     scan->started = scan->sought = true;
     scan->ended = false;
     scan->backward = backward;
-    backward ? seek_back(scan, key) : rocksdb_iter_seek(scan->iterator, key.p, key.n);
+    store__back_restart(&scan->back);
+    backward ? store__back_seek(scan->iterator, key) : rocksdb_iter_seek(scan->iterator, key.p, key.n);
     store__files_no_wait(before);
 }
 
@@ -207,6 +203,7 @@ static err rocks_scan_close(store_scan *base) {
     if (scan->read) {
         rocksdb_readoptions_destroy(scan->read);
     }
+    store__back_free(&scan->back);
     free(scan->bounds);
     free(scan);
     return code;

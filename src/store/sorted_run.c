@@ -6,8 +6,9 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "store/batch_order.h"
 
-enum { VERSION = 1, HEAD_BYTES = 9, LENGTH_BYTES_MAX = 5, LENGTH_MAX = 1 << 28, INSERTION = 8 };
+enum { VERSION = 1, HEAD_BYTES = 9, LENGTH_BYTES_MAX = 5, LENGTH_MAX = 1 << 28 };
 enum { COMPRESSED = 2, COMPRESSED_HEAD_BYTES = 5, COMPRESS_FROM = 4096, LZ4_RATIO_MAX = 255 };
 
 typedef enum change_kind { PUT_EMPTY, PUT_VALUE, GONE, KINDS } change_kind;
@@ -99,92 +100,18 @@ void store_run_give(store_run *run) {
     }
 }
 
-/* ---- sorting a batch ---- */
-
-/* Most keys of a batch have a common prefix. Comparing the eight bytes after it, as a number, mostly decides the order without looking at
- * the key. */
-typedef struct sorted {
-    uint64_t head;
-    uint32_t index;
-} sorted;
-
-static uint64_t head_of(slice key, size_t skip) {
-    uint64_t head = 0;
-    slice rest = slice_skip(key, skip);
-    memcpy(&head, rest.p, rest.n < sizeof head ? rest.n : sizeof head);
-    return be64toh(head);
-}
-
-static bool before(const store_change *changes, sorted a, sorted b) {
-    if (a.head != b.head) {
-        return a.head < b.head;
-    }
-    int c = slice_cmp(changes[a.index].key, changes[b.index].key);
-    return c ? c < 0 : a.index < b.index;
-}
-
-static void sort_few(const store_change *changes, sorted *list, size_t n) {
-    for (size_t i = 1; i < n; i++) {
-        sorted one = list[i];
-        size_t j = i;
-        for (; j > 0 && before(changes, one, list[j - 1]); j--) {
-            list[j] = list[j - 1];
-        }
-        list[j] = one;
-    }
-}
-
-static void merge_lists(const store_change *changes, const sorted *a, size_t a_n, const sorted *b, size_t b_n, sorted *into) {
-    while (a_n && b_n) {
-        bool second = before(changes, *b, *a);
-        *into++ = second ? *b : *a;
-        b += second, b_n -= second;
-        a += !second, a_n -= !second;
-    }
-    memcpy(into, a, a_n * sizeof *a);
-    memcpy(into + a_n, b, b_n * sizeof *b);
-}
-
-/* Merge sort. Returns `list` or `spare`, whichever has the result. */
-static sorted *sort(const store_change *changes, sorted *list, sorted *spare, size_t n) {
-    for (size_t i = 0; i < n; i += INSERTION) {
-        sort_few(changes, list + i, n - i < INSERTION ? n - i : INSERTION);
-    }
-    for (size_t width = INSERTION; width < n; width *= 2) {
-        for (size_t i = 0; i < n; i += 2 * width) {
-            size_t a_n = n - i < width ? n - i : width;
-            size_t b_n = n - i - a_n < width ? n - i - a_n : width;
-            merge_lists(changes, list + i, a_n, list + i + a_n, b_n, spare + i);
-        }
-        sorted *swap = list;
-        list = spare;
-        spare = swap;
-    }
-    return list;
-}
-
 /* ---- from a batch ---- */
 
 typedef struct batch_terms {
     const store_change *changes;
-    sorted *points;
+    batch_point *points;
     size_t points_n;
     uint32_t *ranges; /* in the order of the batch */
     size_t ranges_n;
     size_t bytes;
 } batch_terms;
 
-static size_t common(slice a, slice b, size_t most) {
-    size_t n = 0;
-    most = b.n < most ? b.n : most;
-    while (n < most && a.p[n] == b.p[n]) {
-        n++;
-    }
-    return n;
-}
-
 static void collect(const store_batch *batch, batch_terms *t) {
-    size_t skip = SIZE_MAX;
     for (uint32_t i = 0; i < batch->n; i++) {
         const store_change *c = &batch->changes[i];
         if (c->family != STORE_TERMS) {
@@ -194,12 +121,8 @@ static void collect(const store_batch *batch, batch_terms *t) {
         if (c->kind == STORE_DELETE_RANGE) {
             t->ranges[t->ranges_n++] = i;
         } else {
-            skip = skip == SIZE_MAX ? c->key.n : common(batch->changes[t->points[0].index].key, c->key, skip);
             t->points[t->points_n++].index = i;
         }
-    }
-    for (size_t i = 0; i < t->points_n; i++) {
-        t->points[i].head = head_of(batch->changes[t->points[i].index].key, skip);
     }
 }
 
@@ -251,12 +174,11 @@ static void add_batch_ranges(store_run *run, const batch_terms *t) {
     free(ranges);
 }
 
-static void add_batch_points(store_run *run, const batch_terms *t, const sorted *points) {
+static void add_batch_points(store_run *run, const batch_terms *t) {
+    store_batch_order(t->changes, t->points, t->points + t->points_n, t->points_n);
     for (size_t i = 0; i < t->points_n; i++) {
-        const store_change *c = &t->changes[points[i].index];
-        bool last = i + 1 == t->points_n || points[i].head != points[i + 1].head || !slice_eq(c->key, t->changes[points[i + 1].index].key);
-        if (last && !is_covered(t, points[i].index)) {
-            add_change(run, c);
+        if (store_batch_is_last(t->changes, t->points, t->points_n, i) && !is_covered(t, t->points[i].index)) {
+            add_change(run, &t->changes[t->points[i].index]);
         }
     }
 }
@@ -279,7 +201,7 @@ store_run *store_run_of_batch(const store_batch *batch) {
     collect(batch, &t);
     store_run *run = begin(t.bytes, t.points_n, t.ranges_n, 0, 0);
     add_batch_ranges(run, &t);
-    add_batch_points(run, &t, sort(t.changes, t.points, t.points + t.points_n, t.points_n));
+    add_batch_points(run, &t);
     free(t.points);
     free(t.ranges);
     return finish(run, t.bytes, t.points_n);

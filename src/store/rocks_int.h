@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "store/batch_order.h"
 #include "store/figures.h"
 #include "store/folder.h"
 #include "store/rocks_files.h"
@@ -96,6 +97,20 @@ typedef struct written_bytes {
     atomic_uint_fast64_t ingested;         /* tables of the tail; counted by the merger */
 } written_bytes;
 
+/* The longest times that a batch has taken since the store was opened, in microseconds; measured by the committer. */
+typedef struct longest_waits {
+    atomic_uint_fast64_t tail; /* until the tail had room for it */
+    atomic_uint_fast64_t log;  /* writing and syncing the log, and the memtables */
+} longest_waits;
+
+/* When tiered families are merged (rocks_tiers.c). Since the store is open, the reclaimer's. */
+typedef struct tiers {
+    int now[FAMILIES]; /* sorted sequences at which merging begins */
+    int64_t looked_us;
+    uint64_t logged_seen, scans_seen;
+    atomic_uint_fast64_t scans; /* of STORE_TERMS; counted by readers */
+} tiers;
+
 typedef struct rocks {
     store base;
     store terms; /* owner of STORE_TERMS values and scans that come from the tail too, not from RocksDB alone */
@@ -112,10 +127,11 @@ typedef struct rocks {
     rocksdb_writeoptions_t *write_unsynced; /* for writes that are repeated if they are lost */
     rocksdb_writebatch_t *scratch;          /* the committer's */
     buf logged_run;                         /* the committer's: a run as it is logged */
+    batch_point *points;                    /* the committer's: a batch's changes to STORE_INDEX, and as much room again */
+    size_t points_cap;
     bool read_only, sync;
-    bool tiered;         /* families with random keys are tiered (rocks_options.c) */
-    int tiers[FAMILIES]; /* sorted sequences at which their merging begins (rocks_tiers.c); since the store is open, the committer's */
-    int64_t tiers_fitted_us;
+    bool tiered; /* families with random keys are tiered (rocks_options.c) */
+    tiers tiers;
     size_t log_bytes;  /* above this size of the log, memtables are flushed */
     bool opened_low;   /* the disk was nearly full at open */
     bool opened_full;  /* opened read-only because there was no space to open for writes */
@@ -127,6 +143,7 @@ typedef struct rocks {
     kept_lists kept;
 
     written_bytes written;
+    longest_waits longest;
     uint64_t replayed; /* bytes of the log at open */
     double open_s;     /* how long RocksDB and the tail took to open */
 
@@ -208,7 +225,8 @@ void store__compact(rocks *r, int family, slice from, slice to);
 /* ---- rocks_tiers.c ---- */
 
 int store__tiers_of(const rocks *r, uint64_t bytes); /* at how many sequences merging begins in a family of this size */
-void store__tiers_fit(rocks *r, int64_t now_us);     /* adapts the tiered families to their sizes, at most once a second */
+bool store__tiers_loading(rocks *r, int64_t now_us); /* whether index entries have been loaded, not read, since the last call */
+void store__tiers_fit(rocks *r, int64_t now_us);     /* for the reclaimer, every few seconds: adapts them to sizes and work */
 
 /* ---- rocks_idle.c ---- */
 

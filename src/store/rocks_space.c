@@ -230,9 +230,6 @@ static void look(rocks *r, int64_t now) {
     let_compact(r, room == STORE_GROWS, space, SPACE_RESERVE_BYTES);
     r->space.room = room;
     r->space.checked_us = now;
-    if (!r->space.no_tiers) {
-        store__tiers_fit(r, now);
-    }
 }
 
 /* Logs that writes are refused until a restart, because the disk was full at start or a write failed. */
@@ -455,6 +452,7 @@ int store__garbage_next(rocks *r) {
     g->writes_seen = writes;
     g->looked_us = now;
     pthread_mutex_unlock(&r->reclaim_lock);
+    store__tiers_fit(r, now);
     int family = family_with_garbage(r, idle ? garbage_while_idle : garbage_while_written);
     pthread_mutex_lock(&r->reclaim_lock);
     atomic_store(&g->watched, !idle || family >= 0 || atomic_load(&g->writes) != writes);

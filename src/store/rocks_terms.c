@@ -272,7 +272,12 @@ static store_scan *open_scan(rocks *r, const store_snapshot *at, slice from, sli
     }
 }
 
+static void count_scan(rocks *r) {
+    atomic_fetch_add_explicit(&r->tiers.scans, 1, memory_order_relaxed);
+}
+
 store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward) {
+    count_scan(r);
     return open_scan(r, at, from, to, backward, false);
 }
 
@@ -287,6 +292,7 @@ static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice ste
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
+    count_scan(r);
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
     store_scan *table = open_stem_table(r, at, stem, to, many);
     if (table && (at || !store_tail_overtaken(r->tail, version))) {

@@ -7,7 +7,11 @@
  *   size of the family, in flushes   up to 31   32   64   128   256   512   1024   2048
  *   sequences                               4    5    6     7     8     9     10     11
  *
- * A flush of the tail writes about a third of its bytes, because tables are compressed; memtables are flushed at a similar size. */
+ * A flush of the tail writes about a third of its bytes, because tables are compressed; memtables are flushed at a similar size.
+ *
+ * While items are loaded and index entries are hardly read, these merge later: an entry is rewritten once less, 2.4 times in place of 3.7
+ * in 1,000,000 items, 3.7 in place of 4.7 in 10,000,000. When the load ends, the family merges to its usual number. Small keys do not merge
+ * later, because each create looks for some. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -17,7 +21,10 @@ enum {
     TIERS_LEAST = 4,
     FLUSHES_FEW = 16, /* up to twice as many flushes, TIERS_LEAST are enough */
     TAIL_COMPRESSION = 3,
-    FIT_US = 1000 * 1000, /* time between looks at the sizes */
+    TIERS_LOADING = 20,
+    LOAD_FLUSH_S = 10,    /* loading: the tail is flushed at least so often */
+    LOAD_SCANS_S = 100,   /* … and fewer scans of index entries begin in a second */
+    FIT_BYTES = 64 << 20, /* free space without which options are not changed, since RocksDB writes them to a file */
 };
 
 static const char sequences_option[] = "level0_file_num_compaction_trigger"; /* all sequences of a tiered family count */
@@ -36,11 +43,26 @@ static bool differs(int now, int wanted) {
     return wanted > now || wanted < now - 1;
 }
 
-static void fit_family(rocks *r, int family) {
+/* The log of runs is compressed like tables. */
+bool store__tiers_loading(rocks *r, int64_t now_us) {
+    tiers *t = &r->tiers;
+    uint64_t logged = atomic_load_explicit(&r->written.logged[FAMILY_RUNS], memory_order_relaxed), scans = atomic_load(&t->scans);
+    double seconds = (double)(now_us - t->looked_us) / 1e6, flush = (double)r->tail_bytes / TAIL_COMPRESSION;
+    bool first = t->looked_us == 0;
+    bool fast = (double)(logged - t->logged_seen) * LOAD_FLUSH_S >= flush * seconds;
+    bool read = (double)(scans - t->scans_seen) >= LOAD_SCANS_S * seconds;
+    t->looked_us = now_us;
+    t->logged_seen = logged;
+    t->scans_seen = scans;
+    return !first && fast && !read;
+}
+
+static void fit_family(rocks *r, int family, bool loading) {
     uint64_t bytes = 0;
     rocksdb_property_int_cf(r->db, r->families[family], "rocksdb.live-sst-files-size", &bytes);
     int wanted = store__tiers_of(r, bytes);
-    if (!differs(r->tiers[family], wanted)) {
+    wanted = loading && family == STORE_TERMS && wanted < TIERS_LOADING ? TIERS_LOADING : wanted;
+    if (!differs(r->tiers.now[family], wanted)) {
         return;
     }
     char text[16], *message = NULL;
@@ -48,17 +70,18 @@ static void fit_family(rocks *r, int family) {
     snprintf(text, sizeof text, "%d", wanted);
     rocksdb_set_options_cf(r->db, r->families[family], 1, name, value, &message);
     store__classify(message, "changing options failed");
-    r->tiers[family] = wanted; /* also after a failure, which is not worth repeating every second */
+    r->tiers.now[family] = wanted; /* also after a failure, which is not worth repeating every time */
 }
 
 void store__tiers_fit(rocks *r, int64_t now_us) {
-    if (r->tiers_fitted_us && now_us - r->tiers_fitted_us < FIT_US) {
+    uint64_t space, floor;
+    bool loading = store__tiers_loading(r, now_us);
+    if (!store__space_read(r->db_path, &space, &floor) || space < FIT_BYTES) {
         return;
     }
-    r->tiers_fitted_us = now_us;
     for (int f = 0; f < FAMILIES; f++) {
         if (store__is_tiered(r, f)) {
-            fit_family(r, f);
+            fit_family(r, f, loading);
         }
     }
 }

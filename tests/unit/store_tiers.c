@@ -1,4 +1,6 @@
-/* At how many sorted sequences merging begins: more for larger families, so that an entry is rewritten a few times at any size. */
+/* At how many sorted sequences merging begins: more for larger families, so that an entry is rewritten a few times at any size; and more
+ * while items are loaded and index entries are not read. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +11,14 @@
 #include "store/rocks_int.h"
 #include "store_harness.h"
 
-enum { TAIL = 16 * 1024, MEGABYTE = 1024 * 1024, SEQUENCES_MAX = 64, FLUSHES = 3200, FLUSH_BYTES = 32 * MEGABYTE / 3 };
+enum {
+    TAIL = 16 * 1024,
+    MEGABYTE = 1024 * 1024,
+    SEQUENCES_MAX = 64,
+    FLUSHES = 3200,
+    MILLION_FLUSHES = 48,
+    FLUSH_BYTES = 32 * MEGABYTE / 3
+};
 
 static const rocks usual = {.tail_bytes = 32 * MEGABYTE};
 
@@ -65,10 +74,10 @@ static void choose(const sequences *s, size_t tiers, size_t *from, size_t *to) {
 }
 
 /* Returns how many flushes' worth of bytes were written by the flushes and the merges. */
-static uint64_t written(int fixed) {
+static uint64_t written_by(int fixed, uint64_t flushes) {
     sequences s = {0};
     uint64_t all = 0;
-    for (uint64_t flushed = 1; flushed <= FLUSHES; flushed++) {
+    for (uint64_t flushed = 1; flushed <= flushes; flushed++) {
         size_t from, to, tiers = (size_t)(fixed ? fixed : store__tiers_of(&usual, flushed * FLUSH_BYTES));
         memmove(s.flushes + 1, s.flushes, s.n++ * sizeof *s.flushes);
         s.flushes[0] = 1;
@@ -87,8 +96,9 @@ static uint64_t written(int fixed) {
 
 static void an_entry_is_rewritten_a_few_times(void **state) {
     (void)state;
-    assert_true(written(0) < 7 * FLUSHES);
-    assert_true(written(4) > 50 * FLUSHES); /* with four sequences at any size */
+    assert_true(written_by(0, FLUSHES) < 7 * FLUSHES);
+    assert_true(written_by(4, FLUSHES) > 50 * FLUSHES); /* with four sequences at any size */
+    assert_true(written_by(20, MILLION_FLUSHES) * 3 < written_by(0, MILLION_FLUSHES) * 2);
 }
 
 /* ---- on RocksDB ---- */
@@ -137,18 +147,31 @@ static void write_entries(store *s, unsigned batch) {
     store_batch_free(&b);
 }
 
-static void a_growing_family_gets_more(void **state) {
+/* Writes now and then until the option is in these bounds. Looks at the work are five seconds apart. */
+static int await_option(store *s, const char *base, unsigned batches, int least, int most) {
+    int now = option_of(base, "terms");
+    for (unsigned i = 0; i < 6000 && (now < least || now > most); i++) {
+        if (i < batches) {
+            write_entries(s, i);
+        }
+        usleep(10000);
+        now = option_of(base, "terms");
+    }
+    return now;
+}
+
+static void a_load_merges_late(void **state) {
     (void)state;
     char *base = make_folder();
     store *s = open_rocks_tail(base, TAIL);
     assert_int_equal(option_of(base, "terms"), 4);
-    for (unsigned i = 0; i < 20000 && option_of(base, "terms") <= 5; i++) {
+    for (unsigned i = 0; i < 200; i++) {
         write_entries(s, i);
-        usleep(i < 200 ? 0 : 10000);
     }
-    int grown = option_of(base, "terms");
-    assert_true(grown > 5);
-    assert_int_equal(option_of(base, "index"), 4); /* it has not grown */
+    assert_int_equal(await_option(s, base, UINT_MAX, 20, 20), 20);
+    assert_int_equal(option_of(base, "index"), 4); /* it is read by each create, and has not grown */
+    int grown = await_option(s, base, 0, 6, 19);
+    assert_in_range(grown, 6, 19);
     store_close(s);
     s = open_rocks_tail(base, TAIL);
     assert_true(option_of(base, "terms") >= grown - 2); /* so the start of a large folder does not begin with a merge */
@@ -157,11 +180,34 @@ static void a_growing_family_gets_more(void **state) {
     free(base);
 }
 
+/* ---- what counts as a load ---- */
+
+enum { SECOND_US = 1000000, LOOK_S = 5 };
+
+static bool look(rocks *r, unsigned seconds, uint64_t logged, uint64_t scans) {
+    r->written.logged[FAMILY_RUNS] += logged;
+    r->tiers.scans += scans;
+    return store__tiers_loading(r, r->tiers.looked_us + (int64_t)seconds * SECOND_US);
+}
+
+static void loads_write_fast_and_read_little(void **state) {
+    (void)state;
+    rocks r = {.tail_bytes = 32 * MEGABYTE};
+    assert_false(store__tiers_loading(&r, 77)); /* nothing to compare with yet */
+    assert_true(look(&r, LOOK_S, 6 * MEGABYTE, 0));
+    assert_true(look(&r, LOOK_S, 6 * MEGABYTE, LOOK_S * 99));
+    assert_false(look(&r, LOOK_S, 6 * MEGABYTE, LOOK_S * 100));
+    assert_false(look(&r, LOOK_S, 5 * MEGABYTE, 0)); /* the tail is flushed less often than every ten seconds */
+    assert_true(look(&r, 2 * LOOK_S, 12 * MEGABYTE, 0));
+    assert_false(look(&r, LOOK_S, 0, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_for_larger_families),
         cmocka_unit_test(an_entry_is_rewritten_a_few_times),
-        cmocka_unit_test(a_growing_family_gets_more),
+        cmocka_unit_test(a_load_merges_late),
+        cmocka_unit_test(loads_write_fast_and_read_little),
     };
     log_set_level(LOG_ERROR);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,8 @@ static const member store_members[] = {
     {"tailBytes", offsetof(store_figures, tail_bytes)},
     {"logBytes", offsetof(store_figures, log_bytes)},
     {"replayedBytes", offsetof(store_figures, replayed)},
+    {"longestIndexWaitMicros", offsetof(store_figures, longest_tail_us)},
+    {"longestLogMicros", offsetof(store_figures, longest_log_us)},
 };
 
 static void add_members(buf *out, const member *members, size_t n, const void *of) {

@@ -42,6 +42,7 @@ struct store_figures {
     uint64_t log_bytes;                             /* files of the log */
     uint64_t replayed;                              /* bytes of log that were read when the store was opened */
     double open_s;                                  /* how long that took */
+    uint64_t longest_tail_us, longest_log_us;       /* of a group of writes since: its waits for the index, and for the log */
 };
 
 /* False: this kind of store has no files. Any thread; takes milliseconds. */

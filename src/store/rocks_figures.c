@@ -136,4 +136,6 @@ void store__measure(store *s, store_figures *out) {
     out->log_bytes = store__log_bytes(r);
     out->replayed = r->replayed;
     out->open_s = r->open_s;
+    out->longest_tail_us = atomic_load(&r->longest.tail);
+    out->longest_log_us = atomic_load(&r->longest.log);
 }

@@ -121,6 +121,8 @@ static void add_store(slice store, buf *out) {
              number(store, "cacheUsedBytes") / 1e6, number(store, "cacheBytes") / 1e6);
     buf_addf(out, "opened in %.3f s, with %.1f MB of log; since then %.0f blocks of tables read, %.1f MB\n", number(store, "openSeconds"),
              number(store, "replayedBytes") / 1e6, number(store, "tableReads"), number(store, "tableReadBytes") / 1e6);
+    buf_addf(out, "a group of writes has waited %.0f ms at most for the index, %.0f ms for the log\n",
+             number(store, "longestIndexWaitMicros") / 1e3, number(store, "longestLogMicros") / 1e3);
     add_sizes(store, out);
     add_works(store, out);
     add_levels(store, out);

@@ -9,7 +9,8 @@ typedef struct batch_point {
     uint32_t index;
 } batch_point;
 
-/* Sorts the changes whose indexes are in `list`; they ascend. Changes of the same key stay in their order. `spare` has room for `n`, too. */
+/* Sorts the changes whose indexes are in `list`; they ascend. Changes of the same key stay in their order. `spare` has room for `n`, too.
+ */
 void store_batch_order(const store_change *changes, batch_point *list, batch_point *spare, size_t n);
 
 /* Whether the change at `i` of a sorted list is the last of its key. */

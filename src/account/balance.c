@@ -386,12 +386,11 @@ static void tick_all(account *a, int64_t second) {
         const container_tiles *tiles = node->container->tiles;
         tick_ranges(tiles, second);
         meter_tick(&node->container->space->past, second, 0);
+        provision p = account__provision(a, node);
+        provisioned_note(&node->container->space->provisioned, second, p.total);
         told_n += told_n < REFUSALS_MAX && !a->rules.unlimited && is_due(a, node, second, &told[told_n]);
-        if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1) {
-            provision p = account__provision(a, node);
-            if (!p.shared) {
-                follow_load(a, tiles, p.total);
-            }
+        if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1 && !p.shared) {
+            follow_load(a, tiles, p.total);
         }
     }
     pthread_rwlock_unlock(&a->lock);

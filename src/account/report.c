@@ -157,3 +157,7 @@ void report_history(const container *c, size_t position, bool by_minute, int64_t
     }
     free(one);
 }
+
+void report_provisioned(const container *c, bool by_minute, int64_t from_s, double *ru, size_t n) {
+    provisioned_read(&c->space->provisioned, from_s, by_minute ? 60 : 1, ru, n);
+}

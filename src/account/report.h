@@ -48,3 +48,6 @@ report_range report_sum(const container *c);
  * of the container, including ranges it had before splits and merges. */
 #define REPORT_ALL_RANGES SIZE_MAX
 void report_history(const container *c, size_t position, bool by_minute, int64_t from_s, meter_sample *samples, size_t n);
+
+/* The RU/s that were provisioned then for the container, or for its database if that is shared; -1: unknown. */
+void report_provisioned(const container *c, bool by_minute, int64_t from_s, double *ru, size_t n);

@@ -308,6 +308,7 @@ container_space *container_space_new(uint32_t number, size_t homes_n, container_
     pthread_mutex_init(&space->lock, NULL);
     pthread_rwlock_init(&space->wipes_lock, NULL);
     meter_init(&space->past);
+    provisioned_init(&space->provisioned);
     belong(space, tiles);
     return space;
 }
@@ -329,6 +330,7 @@ void container_space_give(container_space *space) {
     pthread_mutex_destroy(&space->lock);
     item__wipes_free(space);
     meter_free(&space->past);
+    provisioned_free(&space->provisioned);
     free(space);
 }
 

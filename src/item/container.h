@@ -20,6 +20,7 @@
 #include "throughput/bucket.h"
 #include "throughput/hotkeys.h"
 #include "throughput/meter.h"
+#include "throughput/provisioned.h"
 
 /* Exact counters of a range. Every write of the range advances the LSN; a document number is never given out twice. */
 typedef struct range_counts {
@@ -168,6 +169,7 @@ typedef struct container_space {
     atomic_bool tiles_unrecorded; /* the newest tiles are stored in the reshaped home, but not yet in the container's record */
 
     meter past; /* the metered history of ranges that were split or merged */
+    provisioned provisioned;
 
     /* owned by the balancer: requests rejected with 429, and all requests, since the last log line about them (account/balance.c) */
     int64_t refused_from_s, refused_logged_s;

@@ -184,11 +184,25 @@ suite("admin", (t) => {
     const at = history.requests.findIndex((n) => n > 0);
     assert.ok(history.latencyAverageUs[at] > 0 && history.latencyMaxUs[at] >= history.latencyAverageUs[at]);
     assert.ok(history.normalizedPercent[at] > 0);
+    assert.deepEqual([...new Set(history.provisioned)], [null, 2000]);
     const each = await Promise.all(["0", "1"].map((range) => ask(t, "history", { ...names(t, container), seconds: 3600, range })));
     assert.equal(sum(each[0].requests) + sum(each[1].requests), 20);
     assert.deepEqual(each.map((one) => [one.range, one.count]), [["0", 3600], ["1", 3600]]);
     const minutes = await ask(t, "history", { ...names(t, container), minutes: 1440 });
     assert.deepEqual([minutes.stepSeconds, minutes.count, minutes.from % 60], [60, 1440, 0]);
+  });
+
+  t.it("knows what was provisioned before a change", async () => {
+    const container = await t.container({ throughput: 400 });
+    const provisioned = async (span) => (await ask(t, "history", { ...names(t, container), ...span })).provisioned;
+    await eventually("the first is noted", async () => (await provisioned({ seconds: 20 })).at(-1) === 400);
+    const { resource } = await container.readOffer();
+    await t.client.offer(resource.id).replace({ ...resource, content: { ...resource.content, offerThroughput: 900 } });
+    await eventually("the change is noted", async () => (await provisioned({ seconds: 20 })).at(-1) === 900);
+    const seen = (await provisioned({ seconds: 60 })).filter((value) => value !== null);
+    assert.deepEqual([...new Set(seen)], [400, 900]);
+    assert.deepEqual([...seen].sort((a, b) => a - b), seen, "400 comes before 900");
+    assert.equal((await ask(t, "history", { ...names(t, container), seconds: 5, range: 0 })).provisioned, undefined);
   });
 
   t.it("finds the keys that cost most and hold most", async () => {

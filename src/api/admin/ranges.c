@@ -292,6 +292,17 @@ static void add_works(buf *out, const history *h) {
     buf_add_byte(out, '}');
 }
 
+static void add_provisioned(admin_request *q, const history *h) {
+    double *ru = arena_array(q->op.arena, double, h->n);
+    report_provisioned(h->container, h->by_minute, h->from_s, ru, h->n);
+    buf_add_lit(&q->body, ",\"provisioned\":[");
+    for (size_t i = 0; i < h->n; i++) {
+        buf_add(&q->body, ",", i > 0);
+        ru[i] < 0 ? buf_add_lit(&q->body, "null") : buf_addf(&q->body, "%.0f", ru[i]);
+    }
+    buf_add_byte(&q->body, ']');
+}
+
 static void write_history(admin_request *q, const history *h) {
     buf *out = &q->body;
     add_names(out, h->container);
@@ -310,6 +321,9 @@ static void write_history(admin_request *q, const history *h) {
     add_column(out, h, "latencyAverageUs", add_latency);
     add_column(out, h, "latencyMaxUs", add_latency_max);
     add_works(out, h);
+    if (h->position == REPORT_ALL_RANGES) {
+        add_provisioned(q, h);
+    }
     buf_add_lit(out, "}\n");
 }
 

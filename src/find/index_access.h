@@ -170,3 +170,7 @@ static inline void find_access_init(find_access *a, size_t wanted, const find_vi
 /* Offers the view's items to its visitor (item_find in item/item.h explains *found_out). `demands` and `nearest` fit the view's index; they
  * must live as long as the report is used. */
 MUST_CHECK err find_items(find_access *a, item_view *v, const find_demands *demands, const find_nearest *nearest, bool *found_out);
+
+/* The entries of each demand in the view, up to `most`: about as many items meet it, fewer if items have several. For estimates; offers
+ * nothing. Adds the entries read to *entries_out. */
+MUST_CHECK err find_count(item_view *v, const find_demands *demands, size_t most, size_t *counts_out, uint64_t *entries_out);

@@ -414,15 +414,19 @@ static void describe(const page *p, item_view *v) {
     v->filtered = v->filtered || v->narrow || v->prefix;
 }
 
+static item_view view_of(const page *p) {
+    return (item_view){.items = p->items,
+                       .op = p->op,
+                       .container = p->container,
+                       .partition = p->cursor->partition,
+                       .prefix = p->cursor->prefix,
+                       .visit = p->reader->visit,
+                       .context = p->reader->context};
+}
+
 /* *found_out false: nothing was read. */
 static err find_items(page *p, bool *found_out) {
-    item_view v = {.items = p->items,
-                   .op = p->op,
-                   .container = p->container,
-                   .partition = p->cursor->partition,
-                   .prefix = p->cursor->prefix,
-                   .visit = p->reader->visit,
-                   .context = p->reader->context};
+    item_view v = view_of(p);
     err code = enter_view(p, &v, found_out);
     TRY(code);
     if (*found_out) {
@@ -649,6 +653,38 @@ err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_
     container_tiles_give(p.tiles);
     return reader->trial && code == E_NOT_IN_MEMORY ? E_QUERY_TOO_LONG : code;
 }
+
+/* ---- counting without reading ---- */
+
+static err look_at_range(page *p, item_find look) {
+    item_view v = view_of(p);
+    bool entered, unused = false;
+    TRY(enter_view(p, &v, &entered));
+    describe(p, &v);
+    item_view shown = v;
+    shown.index = entered ? v.index : NULL;
+    err code = v.partition ? size_partition(p, &shown) : OK;
+    code = code == OK ? look(p->reader->context, &shown, &unused) : code;
+    leave_view(p, &v);
+    return code;
+}
+
+err item_look(const items *s, op *o, container *c, item_cursor *cursor, item_find look, void *context) {
+    item_reader reader = {.context = context};
+    page p = {.items = s, .op = o, .container = c, .cursor = cursor, .reader = &reader, .tiles = container_space_newest(c->space)};
+    err code = OK;
+    while (code == OK && cursor->n) {
+        find_range(&p);
+        code = look_at_range(&p, look);
+        if (code == OK) {
+            drop_first(cursor);
+        }
+    }
+    container_tiles_give(p.tiles);
+    return code;
+}
+
+/* ---- settling ---- */
 
 static void settle_later(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru) {
     container_tiles *tiles = container_space_newest(c->space);

@@ -381,6 +381,10 @@ void item_reader_init(item_reader *r, item_visit visit, void *context, size_t st
 /* item_feed with all the options of a reader. */
 MUST_CHECK err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_reader *reader, item_mark *mark_out);
 
+/* Shows `look` a view of each range of the cursor, to count entries; it must not offer items. Neither admitted, charged nor counted as a
+ * request. The view has no index while it is off or being replaced. Ends with the cursor at its end. */
+MUST_CHECK err item_look(const items *s, op *o, container *c, item_cursor *cursor, item_find look, void *context);
+
 /* After a successful trial: takes its cost from the share of its range. */
 void item_debit_trial(const items *s, const op *o, const container *c, const item_cursor *cursor, const item_mark *mark, double ru);
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "query/cost.h"
+#include "query/reasons.h"
 
 typedef struct query_udfs query_udfs; /* query/udf.h */
 
@@ -95,8 +96,8 @@ typedef struct query_where_part {
     slice text;
     slice path; /* "/a/?"; empty: no path, or several */
     bool answered;
-    bool exact; /* the index alone decides */
-    slice why;  /* why it is not answered, as a clause */
+    bool exact;       /* the index alone decides */
+    query_reason why; /* why it is not answered */
 } query_where_part;
 
 typedef struct query_trace {

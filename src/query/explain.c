@@ -60,26 +60,40 @@ static void add_found(buf *out, const query_trace *t, const query_part *part) {
 }
 
 /* Why all items were read. */
-static const char *why_all(const query_explained *e, const query_part *part) {
+static query_reason_id why_all(const query_explained *e, const query_part *part) {
     const query *q = e->page->ask.query;
-    const query_trace *t = e->page->ask.trace;
-    if (q->select->order_by_rank) {
-        return "all items are read, since ORDER BY RANK scores all of them";
+    return q->select->order_by_rank       ? REASON_ALL_RANK
+           : e->page->ask.trace->no_index ? REASON_ALL_OFF
+           : part->small                  ? REASON_ALL_SMALL
+           : !part->asked                 ? REASON_ALL_NEEDED
+           : part->too_many               ? REASON_ALL_TOO_MANY
+           : q->select->where             ? REASON_ALL_UNANSWERED
+                                          : REASON_ALL_NO_CONDITION;
+}
+
+/* Why the vector graph was not used. */
+static query_reason_id why_not_nearest(const query_part *part) {
+    switch (part->graph.state) {
+    case NEAREST_FOUND:
+        return REASON_GRAPH_TOO_FEW;
+    case NEAREST_MOVING:
+        return REASON_GRAPH_MOVING;
+    case NEAREST_BUILDING:
+        return REASON_GRAPH_BUILDING;
+    case NEAREST_NO_MEMORY:
+        return REASON_GRAPH_NO_MEMORY;
+    case NEAREST_UNFIT:
+        return REASON_GRAPH_UNFIT;
+    default:
+        return REASON_GRAPH_NOT_WORTH;
     }
-    if (t->no_index) {
-        return "all items are read, since the container has no index (indexingMode is none)";
+}
+
+static query_reason why_scanned(const query_explained *e, const query_part *part) {
+    if (part->vector.n && !part->small) {
+        return (query_reason){.id = why_not_nearest(part), .name = part->vector, .n = part->graph.known};
     }
-    if (part->small) {
-        return "the partition is small, so its items are all read";
-    }
-    if (!part->asked) {
-        return "all items are read: the query needs every one, or the index is just being replaced";
-    }
-    if (part->too_many) {
-        return "all items are read: what the index knows of WHERE holds for so many of them that reading all is quicker";
-    }
-    return q->select->where ? "all items are read, since the index answers no condition of WHERE"
-                            : "all items are read, since there is no condition";
+    return (query_reason){.id = why_all(e, part)};
 }
 
 static void add_nearest(buf *out, const query_part *part) {
@@ -91,31 +105,9 @@ static void add_nearest(buf *out, const query_part *part) {
     }
 }
 
-/* Why the vector graph was not used. */
-static void add_why_not_nearest(buf *out, const query_part *part) {
-    slice path = part->vector;
-    if (part->graph.state == NEAREST_FOUND) {
-        buf_addf(out, "the graph of %.*s finds too few rows, so all items are read", (int)path.n, path.p);
-    } else if (part->graph.state == NEAREST_MOVING) {
-        buf_add_lit(out, "all items are read, since they are still being moved after a split or a merge");
-    } else if (part->graph.state == NEAREST_BUILDING) {
-        buf_addf(out, "all items are read, since the graph of %.*s is still being built (it has ", (int)path.n, path.p);
-        add_counted(out, part->graph.known, "vector", "vectors");
-        buf_add_lit(out, " by now)");
-    } else if (part->graph.state == NEAREST_NO_MEMORY) {
-        buf_addf(out, "all items are read, since the graph of %.*s would take more than --vector-memory leaves", (int)path.n, path.p);
-    } else if (part->graph.state == NEAREST_UNFIT) {
-        buf_addf(out, "all items are read, since numbers at %.*s are too large or too small for a graph", (int)path.n, path.p);
-    } else {
-        buf_addf(out, "all items are read: they are too few, or too many are wanted, for the graph of %.*s", (int)path.n, path.p);
-    }
-}
-
 static void add_way(buf *out, const query_explained *e, const query_part *part) {
     if (part->way == WAY_NEAREST) {
         add_nearest(out, part);
-    } else if (part->way == WAY_SCAN && part->vector.n && !part->small) {
-        add_why_not_nearest(out, part);
     } else if (part->way == WAY_BY_NUMBER) {
         add_found(out, e->page->ask.trace, part);
     } else if (part->way == WAY_IN_ORDER) {
@@ -131,7 +123,8 @@ static void add_way(buf *out, const query_explained *e, const query_part *part) 
             add_found(out, e->page->ask.trace, part);
         }
     } else {
-        buf_addf(out, "%s", why_all(e, part));
+        query_reason why = why_scanned(e, part);
+        query_reason_words(out, &why);
     }
 }
 
@@ -175,7 +168,7 @@ static void add_where_it_was(buf *out, const query_explained *e, const query_par
 
 /* ---- what would help ---- */
 
-typedef void (*tell)(void *context, slice advice);
+typedef void (*tell)(void *context, const query_reason *advice);
 
 static void advise_index(const query_index_note *note, arena *a, tell say, void *context) {
     buf b = buf_init(BUF_NO_LIMIT);
@@ -183,14 +176,9 @@ static void advise_index(const query_index_note *note, arena *a, tell say, void 
         buf_add(&b, ", ", i ? 2 : 0);
         buf_add_slice(&b, note->specs[i]);
     }
-    slice specs = arena_copy(a, buf_view(&b));
+    query_reason advice = {.id = note->composite ? REASON_COMPOSITE : REASON_INCLUDE, .name = arena_copy(a, buf_view(&b))};
     buf_free(&b);
-    if (!note->composite) {
-        say(context, arena_printf(a, "include %.*s in the indexing policy", (int)specs.n, specs.p));
-    } else {
-        say(context,
-            arena_printf(a, "on the service a composite index (%.*s) would help; here single ones are intersected", (int)specs.n, specs.p));
-    }
+    say(context, &advice);
 }
 
 static bool calls(const query_expr *e, const char *name) {
@@ -205,7 +193,7 @@ static void advise(const query_explained *e, tell say, void *context) {
     const query_page *p = e->page;
     arena *a = p->ask.op->arena;
     if (!e->partition.n && p->ask.trace->n > 1) {
-        say(context, arena_printf(a, "name a partition key: the query was asked of %zu ranges, and each costs 2.25 RU", p->ask.trace->n));
+        say(context, &(query_reason){.id = REASON_NAME_KEY, .n = p->ask.trace->n});
     }
     for (size_t i = 0; i < p->outcome.indexes_n; i++) {
         if (!p->outcome.indexes[i].used) {
@@ -215,7 +203,7 @@ static void advise(const query_explained *e, tell say, void *context) {
     for (size_t i = 0; i < p->ask.trace->where_n; i++) {
         const query_where_part *part = &p->ask.trace->where[i];
         if (!part->answered && (calls(part->expr, "UPPER") || calls(part->expr, "LOWER"))) {
-            say(context, SLICE_LIT("store the text in one case as a property of its own, and compare with that"));
+            say(context, &(query_reason){.id = REASON_ONE_CASE});
             return;
         }
     }
@@ -255,7 +243,9 @@ static void add_where(buf *out, const query_explained *e) {
         const query_where_part *part = &t->where[i];
         buf_addf(out, "  %.*s: ", slice_shown(part->text), part->text.p);
         if (!part->answered) {
-            buf_addf(out, "asked of each item, since %.*s\n", (int)part->why.n, part->why.p);
+            buf_add_lit(out, "asked of each item, since ");
+            query_reason_words(out, &part->why);
+            buf_add_byte(out, '\n');
             continue;
         }
         if (names_partition(e, part)) {
@@ -278,9 +268,11 @@ typedef struct spoken {
     bool any;
 } spoken;
 
-static void say_line(void *context, slice advice) {
+static void say_line(void *context, const query_reason *advice) {
     spoken *s = context;
-    buf_addf(s->out, "%s  %.*s\n", s->any ? "" : "what would help:\n", (int)advice.n, advice.p);
+    buf_addf(s->out, "%s  ", s->any ? "" : "what would help:\n");
+    query_reason_words(s->out, advice);
+    buf_add_byte(s->out, '\n');
     s->any = true;
 }
 
@@ -349,6 +341,15 @@ static void json_part(buf *out, const query_explained *e, const query_part *part
         json_text(out, "order", part->order);
         buf_addf(out, ",\"backward\":%s", part->backward ? "true" : "false");
     }
+    if (part->way == WAY_SCAN) {
+        query_reason why = why_scanned(e, part);
+        buf_add_lit(out, ",\"reason\":");
+        query_reason_json(out, &why);
+    } else if (part->way == WAY_NEAREST) {
+        json_text(out, "path", part->vector);
+        json_count(out, "vectors", part->graph.known);
+        json_count(out, "vectorsMissing", part->graph.others);
+    }
     json_count(out, "items", part->items);
     json_count(out, "indexEntries", part->entries);
     json_count(out, "itemsLoaded", part->done.loaded);
@@ -361,14 +362,24 @@ static void json_part(buf *out, const query_explained *e, const query_part *part
     buf_free(&words);
 }
 
-static void json_where(buf *out, const query_where_part *part) {
+static void json_why(buf *out, const query_reason *why) {
+    buf words = buf_init(BUF_NO_LIMIT);
+    query_reason_words(&words, why);
+    json_text(out, "why", buf_view(&words));
+    buf_free(&words);
+    buf_add_lit(out, ",\"reason\":");
+    query_reason_json(out, why);
+}
+
+static void json_where(buf *out, const query_explained *e, const query_where_part *part) {
     buf_add_lit(out, "{\"text\":");
     json_add_string(out, part->text);
     buf_addf(out, ",\"answered\":%s", part->answered ? "true" : "false");
     if (part->answered) {
         buf_addf(out, ",\"exactly\":%s", part->exact ? "true" : "false");
+        buf_add_slice(out, names_partition(e, part) ? SLICE_LIT(",\"namesPartition\":true") : SLICE_EMPTY);
     } else {
-        json_text(out, "why", part->why);
+        json_why(out, &part->why);
     }
     if (part->path.n) {
         json_text(out, "path", part->path);
@@ -395,10 +406,20 @@ static void json_indexes(buf *out, const query_page *p, bool used) {
     buf_add_byte(out, ']');
 }
 
-static void say_json(void *context, slice advice) {
+static void say_json(void *context, const query_reason *advice) {
+    spoken *s = context;
+    buf words = buf_init(BUF_NO_LIMIT);
+    query_reason_words(&words, advice);
+    buf_add(s->out, ",", s->any);
+    json_add_string(s->out, buf_view(&words));
+    buf_free(&words);
+    s->any = true;
+}
+
+static void say_reason(void *context, const query_reason *advice) {
     spoken *s = context;
     buf_add(s->out, ",", s->any);
-    json_add_string(s->out, advice);
+    query_reason_json(s->out, advice);
     s->any = true;
 }
 
@@ -448,7 +469,7 @@ void query_explain_json(buf *out, const query_explained *e) {
     buf_add_lit(out, "],\"conditions\":[");
     for (size_t i = 0; i < t->where_n; i++) {
         buf_add(out, ",", i > 0);
-        json_where(out, &t->where[i]);
+        json_where(out, e, &t->where[i]);
     }
     buf_add_lit(out, "],\"indexes\":{");
     json_indexes(out, e->page, true);
@@ -456,6 +477,9 @@ void query_explain_json(buf *out, const query_explained *e) {
     json_indexes(out, e->page, false);
     buf_add_lit(out, "},\"advice\":[");
     advise(e, say_json, &advice);
+    advice.any = false;
+    buf_add_lit(out, "],\"adviceReasons\":[");
+    advise(e, say_reason, &advice);
     buf_add_lit(out, "],\"words\":[");
     query_explain_words(&words, e);
     json_lines(out, buf_view(&words));

@@ -298,87 +298,80 @@ static bool is_path(const query_runner *r, const query_expr *e) {
     return query_path_of(r->query, e, &p);
 }
 
-static slice why_call(arena *a, const query_expr *call) {
-    slice name = call->udf || !call->function ? call->name : slice_str(call->function->name);
-    if (call->udf) {
-        return arena_printf(a, "the user-defined function %.*s is called with each item", slice_shown(name), name.p);
-    }
-    if (slice_starts(name, SLICE_LIT("ST_")) || slice_starts(name, SLICE_LIT("FullText"))) {
-        const char *kind = name.p[0] == 'S' ? "spatial" : "full-text";
-        return arena_printf(a, "no %s index answers %.*s here", kind, slice_shown(name), name.p);
-    }
-    if (call->function && !call->function->deterministic) {
-        return arena_printf(a, "%.*s changes from call to call", slice_shown(name), name.p);
-    }
-    return arena_printf(a, "%.*s is computed from each item: the index has values as they are stored", slice_shown(name), name.p);
+static query_reason reason(query_reason_id id) {
+    return (query_reason){.id = id};
 }
 
-static slice why_binary(query_runner *r, const query_expr *e) {
-    arena *a = r->op->arena;
+static query_reason why_call(const query_expr *call) {
+    slice name = call->udf || !call->function ? call->name : slice_str(call->function->name);
+    query_reason_id id = call->udf                                          ? REASON_UDF
+                         : slice_starts(name, SLICE_LIT("ST_"))             ? REASON_SPATIAL
+                         : slice_starts(name, SLICE_LIT("FullText"))        ? REASON_FULL_TEXT
+                         : call->function && !call->function->deterministic ? REASON_VOLATILE
+                                                                            : REASON_CALL;
+    return (query_reason){.id = id, .name = slice_of(name.p, (size_t)slice_shown(name))};
+}
+
+static query_reason why_binary(query_runner *r, const query_expr *e) {
     const query_expr *call = call_in(e);
     if (e->op == OP_NOT_EQUAL) {
-        return SLICE_LIT("the index finds values that are there, not all others");
+        return reason(REASON_NOT_EQUAL);
     }
     if (is_path(r, e->items[0]) && is_path(r, e->items[1])) {
-        return SLICE_LIT("both sides come from the item: the index needs a constant on one");
+        return reason(REASON_BOTH_SIDES);
     }
     if (call) {
-        return why_call(a, call);
+        return why_call(call);
     }
-    if (is_path(r, e->items[0]) || is_path(r, e->items[1])) {
-        return SLICE_LIT("the other side is no constant of an ordered type (a number or a string)");
-    }
-    return SLICE_LIT("it is computed from each item");
+    return reason(is_path(r, e->items[0]) || is_path(r, e->items[1]) ? REASON_NO_CONSTANT : REASON_COMPUTED);
 }
 
-static slice why_not(query_runner *r, const index_policy *policy, const query_expr *part);
+static query_reason why_not(query_runner *r, const index_policy *policy, const query_expr *part);
 
-static slice why_kind(query_runner *r, const index_policy *policy, const query_expr *e) {
-    arena *a = r->op->arena;
+/* Of AND and OR, the side that is not answered. */
+static query_reason why_side(query_runner *r, const index_policy *policy, const query_expr *e) {
+    bool first = query_demands_in(r, policy, e->items[0]).n > 0;
+    query_reason why = why_not(r, policy, e->items[first ? 1 : 0]);
+    why.side = e->op == OP_OR ? SLICE_LIT("OR") : SLICE_LIT("AND");
+    return why;
+}
+
+static query_reason why_kind(query_runner *r, const index_policy *policy, const query_expr *e) {
     if (e->negated || (e->kind == EXPR_UNARY && e->op == OP_NOT)) {
-        return SLICE_LIT("it is a negation: the index finds values that are there, not all others");
+        return reason(REASON_NEGATION);
     }
     switch (e->kind) {
     case EXPR_BINARY:
-        if (e->op == OP_OR || e->op == OP_AND) {
-            bool first = query_demands_in(r, policy, e->items[0]).n > 0;
-            slice why = why_not(r, policy, e->items[first ? 1 : 0]);
-            return arena_printf(a, "a side of the %s is not answered: %.*s", e->op == OP_OR ? "OR" : "AND", (int)why.n, why.p);
-        }
-        return why_binary(r, e);
+        return e->op == OP_OR || e->op == OP_AND ? why_side(r, policy, e) : why_binary(r, e);
     case EXPR_CALL:
-        return why_call(a, e);
+        return why_call(e);
     case EXPR_LIKE:
-        return SLICE_LIT("the pattern has no fixed beginning: the index knows how strings begin, not what is in them");
+        return reason(REASON_PATTERN);
     case EXPR_IN:
-        return SLICE_LIT("its list is no list of constants, or longer than the index is asked for");
+        return reason(REASON_LIST);
     case EXPR_KEY:
     case EXPR_WITHIN:
-        return SLICE_LIT("the container has no such key index");
+        return reason(REASON_NO_KEY_INDEX);
     case EXPR_FILTER:
-        return SLICE_LIT("it is a filter of its own: only the item can be asked");
+        return reason(REASON_FILTER);
     case EXPR_LITERAL:
     case EXPR_PARAMETER:
-        return SLICE_LIT("it does not look at the item at all");
+        return reason(REASON_CONSTANT);
     default:
-        return SLICE_LIT("it is computed from each item");
+        return reason(REASON_COMPUTED);
     }
 }
 
-static slice why_not(query_runner *r, const index_policy *policy, const query_expr *part) {
+static query_reason why_not(query_runner *r, const index_policy *policy, const query_expr *part) {
     if (policy->off) {
-        return SLICE_LIT("the container has no index (indexingMode is none)");
+        return reason(REASON_OFF);
     }
     find_demands all = query_demands_in(r, &everything, part);
     const find_demand *d = all.n ? &all.list[0] : NULL;
     if (d && d->steps && !index_policy_covers(policy, d->steps, d->steps_n)) {
-        slice path = query_note_path(r->op->arena, d->steps, d->steps_n, "/?");
-        return arena_printf(r->op->arena, "the indexing policy leaves out %.*s", (int)path.n, path.p);
+        return (query_reason){.id = REASON_LEFT_OUT, .name = query_note_path(r->op->arena, d->steps, d->steps_n, "/?")};
     }
-    if (d && d->steps) {
-        return SLICE_LIT("the query has more conditions than the index is asked for");
-    }
-    return why_kind(r, policy, part);
+    return d && d->steps ? reason(REASON_TOO_MANY_CONDITIONS) : why_kind(r, policy, part);
 }
 
 /* ---- the conditions of WHERE ---- */

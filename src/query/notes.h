@@ -16,6 +16,5 @@ slice query_note_path(arena *a, const index_step *steps, size_t n, const char *e
 /* The order of ORDER BY, or of the composite index if not NULL: "/a ASC, /b DESC". */
 slice query_note_order(arena *a, const query *q, const index_composite *composite);
 
-/* Fills the trace's conditions: the path of each, or a clause that says why the index does not answer it: "UPPER is computed from each
- * item". */
+/* Fills the trace's conditions: the path of each, or the reason why the index does not answer it. */
 void query_note_where(query_trace *t, query_runner *r, const index_policy *policy);

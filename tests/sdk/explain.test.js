@@ -56,6 +56,9 @@ suite("explain", (t) => {
     assert.equal(scanned.parts[0].itemsLoaded, 700);
     assert.equal(scanned.rows, 0);
     assert.match(scanned.conditions[0].why, /leaves out \/note\/\?/);
+    assert.deepEqual(scanned.conditions.map(({ reason }) => reason), [{ id: "left-out", name: "/note/?" }, { id: "not-equal" }]);
+    assert.deepEqual(scanned.parts[0].reason, { id: "all-unanswered" });
+    assert.deepEqual(scanned.adviceReasons[0], { id: "include", name: "/note/?" });
     assert.ok(scanned.advice.includes("include /note/? in the indexing policy"));
 
     const ordered = await explained(container, "SELECT TOP 5 * FROM c ORDER BY c.n DESC");
@@ -76,6 +79,59 @@ suite("explain", (t) => {
     assert.equal(paged.more, true);
   });
 
+  // The estimate reads no item and charges nothing; what the page then costs is the judge.
+  t.it("estimates what a query costs before it is run", async () => {
+    const indexingPolicy = { includedPaths: [{ path: "/*" }], excludedPaths: [{ path: "/note/?" }] };
+    const container = await t.container({ indexingPolicy, throughput: 2000 });
+    for (let i = 0; i < 300; i++) await container.items.create({ id: `${i}`, pk: `p${i % 40}`, n: i, third: i % 3, note: "x", text: "x".repeat(1500) });
+    const estimated = (query, more = {}) => explained(container, query, { estimate: true, maxItemCount: 1000, ...more });
+    const close = (a, b, part, about) => assert.ok(Math.abs(a - b) <= part * b + 0.02, `${about}: estimated ${a}, was ${b}`);
+    for (const [query, part, more] of [
+      ["SELECT * FROM c", 0.02],
+      ["SELECT * FROM c WHERE c.n >= 290", 0.02],
+      ["SELECT * FROM c WHERE c.n < 150 AND c.third = 1", 0.05],
+      ["SELECT c.id FROM c WHERE c.third IN (0, 1)", 0.02],
+      ["SELECT TOP 5 * FROM c ORDER BY c.n DESC", 0.02],
+      ["SELECT VALUE COUNT(1) FROM c WHERE c.third = 0", 0.001],
+      ["SELECT VALUE COUNT(1) FROM c", 0.001],
+      ["SELECT c.note, COUNT(1) AS n FROM c GROUP BY c.note", 0.02],
+      ["SELECT * FROM c WHERE c.note = 'x'", 0.02],
+      ["SELECT 1", 0.001],
+      ["SELECT * FROM c WHERE c.n >= 0", 0.02, { maxItemCount: 20 }],
+    ]) {
+      const before = await estimated(query, more);
+      const after = await explained(container, query, { maxItemCount: 1000, ...more });
+      close(before.first.requestCharge, after.requestCharge, part, query);
+      const parts = ["rangesCharge", "itemsCharge", "entriesCharge", "rowsCharge", "searchCharge", "functionsCharge"].reduce((sum, name) => sum + before.first[name], 0);
+      assert.ok(Math.abs(parts - before.first.requestCharge) < 0.05, `${parts}`);
+    }
+    const exact = await estimated("SELECT * FROM c WHERE c.n >= 290");
+    assert.deepEqual([exact.ranges, exact.items, exact.matches, exact.exact, exact.rest], [2, 300, 10, true, false]);
+    const two = await estimated("SELECT * FROM c WHERE c.n < 150 AND c.third = 1");
+    assert.deepEqual([two.matches > 40 && two.matches < 60, two.exact], [true, false]);
+    const rest = await estimated("SELECT * FROM c WHERE c.n >= 290 AND UPPER(c.note) = 'X'");
+    assert.deepEqual([rest.matches, rest.exact, rest.rest], [10, false, true]);
+    const pages = await estimated("SELECT * FROM c", { maxItemCount: 50 });
+    assert.equal(pages.all.pages, 6);
+    assert.ok(pages.all.requestCharge > 5 * pages.first.requestCharge);
+    let paged = 0;
+    for (const iterator = container.items.query("SELECT * FROM c", { maxItemCount: 50 }); iterator.hasMoreResults(); ) paged += (await iterator.fetchNext()).requestCharge;
+    close(pages.all.requestCharge, paged, 0.1, "all pages");
+    const one = await estimated("SELECT * FROM c WHERE c.pk = 'p7'");
+    assert.equal(one.ranges, 1);
+    close(one.first.requestCharge, (await explained(container, "SELECT * FROM c WHERE c.pk = 'p7'")).requestCharge, 0.05, "one partition");
+    assert.deepEqual((await estimated("SELECT c.id, n FROM c JOIN n IN c.list")).joined, true);
+    wrong(await post(t, "explain", { ...names(t, container), query: "SELEC 1", estimate: true }), 400, /Syntax error/);
+    const requests = async () => {
+      await new Promise((done) => setTimeout(done, 2100)); // the history has whole seconds
+      const history = (await t.rest.get(`/_tesela/history?database=${t.database.id}&container=${container.id}&seconds=300`, bare)).json;
+      return history.requests.reduce((sum, n) => sum + n, 0);
+    };
+    const before = await requests();
+    for (let i = 0; i < 10; i++) await estimated("SELECT * FROM c");
+    assert.deepEqual([await requests(), before > 300], [before, true]);
+  });
+
   t.it("explains a query of one partition and of several ranges", async () => {
     const container = await t.container({ throughput: 3000 });
     await fill(container, 30);
@@ -94,6 +150,7 @@ suite("explain", (t) => {
     assert.deepEqual(pinned.partitionKey, ["p4"]);
     assert.equal(pinned.rows, 1);
     assert.match(pinned.words.join("\n"), /it names the partition/);
+    assert.equal(pinned.conditions[0].namesPartition, true);
   });
 
   t.it("refuses to explain what is no query", async () => {

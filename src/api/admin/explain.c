@@ -1,9 +1,10 @@
 /* POST /_tesela/explain: runs one page of a query over all ranges, and describes the execution (query/explain.h); with the rows if they are
- * wanted. */
+ * wanted. With `estimate` it only says what the query would cost (query/estimate.h). */
 #include "query/explain.h"
 
 #include "account/scripts.h"
 #include "api/admin/admin_int.h"
+#include "query/estimate.h"
 #include "query/parameters.h"
 #include "query/target_ranges.h"
 #include "script/functions.h"
@@ -18,6 +19,7 @@ typedef struct asked {
     pkey key;
     uint64_t rows;
     bool documents; /* the answer has the rows too */
+    bool estimate;  /* the query is not run */
 
     query query;
     item_key partition;
@@ -54,6 +56,7 @@ static err read_asked(admin_request *q, slice body, asked *a) {
     a->rows = ROWS_DEFAULT;
     TRY(admin_number(q, body, "maxItemCount", 1, ROWS_MAX, &a->rows));
     a->documents = doc_find_key(body, SLICE_LIT("documents"), &it) && bson_iter_as_bool(&it);
+    a->estimate = doc_find_key(body, SLICE_LIT("estimate"), &it) && bson_iter_as_bool(&it);
     TRY(query_parameters_read(&q->op, body, &a->parameters, &a->parameters_n));
     return read_key(q, body, a);
 }
@@ -150,6 +153,49 @@ static err run_page(admin_request *q, container *c, asked *a) {
     return code;
 }
 
+/* ---- what it would cost ---- */
+
+static void add_flag(buf *out, const char *name, bool value) {
+    buf_addf(out, ",\"%s\":%s", name, value ? "true" : "false");
+}
+
+static void write_price(buf *out, const char *name, const query_estimate_price *p) {
+    buf_addf(out, ",\"%s\":{\"requestCharge\":%.2f", name, query_estimate_ru(p));
+    admin_add(out, "pages", p->pages);
+    admin_add(out, "ranges", p->ranges);
+    admin_add_decimal(out, "rangesCharge", p->ranges_ru, 2);
+    admin_add(out, "itemsLoaded", p->loaded);
+    admin_add_decimal(out, "itemsCharge", p->loaded_ru, 2);
+    admin_add(out, "indexEntries", p->entries);
+    admin_add_decimal(out, "entriesCharge", p->entries_ru, 2);
+    admin_add_decimal(out, "rowsCharge", p->rows_ru, 2);
+    admin_add_decimal(out, "searchCharge", p->search_ru, 2);
+    admin_add_decimal(out, "functionsCharge", p->calls_ru, 2);
+    buf_add_byte(out, '}');
+}
+
+static err estimate(admin_request *q, container *c, asked *a) {
+    query_estimate e;
+    const query_estimate_ask ask = {account_items(q->admin->account), &q->op, c, &a->query, &a->cursor, a->rows};
+    TRY(query_estimate_make(&ask, &e));
+    buf *out = &q->body;
+    buf_addf(out, "{\"ranges\":%lu", (unsigned long)e.ranges);
+    admin_add(out, "items", e.items);
+    admin_add(out, "itemBytes", e.item_bytes);
+    admin_add(out, "matches", e.matches);
+    admin_add(out, "entriesCounted", e.counted);
+    add_flag(out, "exact", e.exact);
+    add_flag(out, "capped", e.capped);
+    add_flag(out, "rest", e.rest);
+    add_flag(out, "covered", e.covered);
+    add_flag(out, "whole", e.whole);
+    add_flag(out, "joined", e.joined);
+    write_price(out, "first", &e.first);
+    write_price(out, "all", &e.all);
+    buf_add_lit(out, "}\n");
+    return OK;
+}
+
 static err explain(admin_request *q, container *c, asked *a) {
     const clock_source *clock = account_items(q->admin->account)->clock;
     query_schema schema = query_schema_of(c->settings);
@@ -157,11 +203,12 @@ static err explain(admin_request *q, container *c, asked *a) {
     TRY(query_prepare(&q->op, q->op.arena, a->text, a->parameters, a->parameters_n, &schema, &a->query));
     a->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
     TRY(aim(q, c, a));
-    return run_page(q, c, a);
+    return a->estimate ? estimate(q, c, a) : run_page(q, c, a);
 }
 
 err admin_explain(admin_request *q) {
-    static const char *const names[] = {"database", "container", "query", "parameters", "partitionKey", "maxItemCount", "documents"};
+    static const char *const names[] = {"database",     "container",    "query",     "parameters",
+                                        "partitionKey", "maxItemCount", "documents", "estimate"};
     slice body, database, name;
     container *c;
     asked *a = arena_new(q->op.arena, asked);

@@ -21,8 +21,8 @@ typedef struct estimating {
     const query_select *select;
     double bytes;           /* of all items */
     uint64_t counted_items; /* items of the ranges that were counted */
-    double first_rows;             /* rows that the first page still has room for */
-    bool unknown;                  /* some range's matches were not counted */
+    double first_rows;      /* rows that the first page still has room for */
+    bool unknown;           /* some range's matches were not counted */
 } estimating;
 
 /* ---- matches of one range ---- */

@@ -4,10 +4,9 @@
 
 static const struct {
     const char *id, *text;
-} reasons[] = {
-    [REASON_NONE] = {"", ""},
+} reasons[] = {[REASON_NONE] = {"", ""},
 #define X(name, id, text) [REASON_##name] = {id, text},
-    QUERY_REASONS(X)
+               QUERY_REASONS(X)
 #undef X
 };
 

@@ -37,8 +37,7 @@
     X(GRAPH_TOO_FEW, "graph-too-few", "the graph of {name} finds too few rows, so all items are read")                                     \
     X(GRAPH_MOVING, "graph-moving", "all items are read, since they are still being moved after a split or a merge")                       \
     X(GRAPH_BUILDING, "graph-building", "all items are read, since the graph of {name} is still being built; vectors by now: {n}")         \
-    X(GRAPH_NO_MEMORY, "graph-no-memory",                                                                                                  \
-      "all items are read, since the graph of {name} would take more than --vector-memory leaves")                                         \
+    X(GRAPH_NO_MEMORY, "graph-no-memory", "all items are read, since the graph of {name} would take more than --vector-memory leaves")     \
     X(GRAPH_UNFIT, "graph-unfit", "all items are read, since numbers at {name} are too large or too small for a graph")                    \
     X(GRAPH_NOT_WORTH, "graph-not-worth", "all items are read: they are too few, or too many are wanted, for the graph of {name}")         \
                                                                                                                                            \

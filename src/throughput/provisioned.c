@@ -18,6 +18,9 @@ void provisioned_free(provisioned *p) {
 }
 
 static void drop_first(provisioned *p, size_t n) {
+    if (n == 0) { /* the list may be NULL */
+        return;
+    }
     memmove(p->list, p->list + n, (p->n - n) * sizeof *p->list);
     p->n -= n;
 }

@@ -121,7 +121,9 @@ suite("explain", (t) => {
     assert.equal(one.ranges, 1);
     close(one.first.requestCharge, (await explained(container, "SELECT * FROM c WHERE c.pk = 'p7'")).requestCharge, 0.05, "one partition");
     assert.deepEqual((await estimated("SELECT c.id, n FROM c JOIN n IN c.list")).joined, true);
-    wrong(await post(t, "explain", { ...names(t, container), query: "SELEC 1", estimate: true }), 400, /Syntax error/);
+    assert.match((await estimated("SELEC 1")).problem, /Syntax error/);
+    assert.match((await estimated("SELECT * FROM c ORDER BY c.note")).problem, /excluded|index/);
+    wrong(await post(t, "explain", { ...names(t, container), query: 5, estimate: true }), 400);
     const requests = async () => {
       await new Promise((done) => setTimeout(done, 2100)); // the history has whole seconds
       const history = (await t.rest.get(`/_tesela/history?database=${t.database.id}&container=${container.id}&seconds=300`, bare)).json;

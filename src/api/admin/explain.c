@@ -4,6 +4,7 @@
 
 #include "account/scripts.h"
 #include "api/admin/admin_int.h"
+#include "doc/json.h"
 #include "query/estimate.h"
 #include "query/parameters.h"
 #include "query/target_ranges.h"
@@ -196,7 +197,7 @@ static err estimate(admin_request *q, container *c, asked *a) {
     return OK;
 }
 
-static err explain(admin_request *q, container *c, asked *a) {
+static err prepare_and_run(admin_request *q, container *c, asked *a) {
     const clock_source *clock = account_items(q->admin->account)->clock;
     query_schema schema = query_schema_of(c->settings);
     int64_t begun = clock_monotonic_us(clock);
@@ -204,6 +205,20 @@ static err explain(admin_request *q, container *c, asked *a) {
     a->compile_us = (uint64_t)(clock_monotonic_us(clock) - begun);
     TRY(aim(q, c, a));
     return a->estimate ? estimate(q, c, a) : run_page(q, c, a);
+}
+
+/* An estimate is asked for while a query is being typed: that it is not one yet is an answer, not an error. */
+static err explain(admin_request *q, container *c, asked *a) {
+    err code = prepare_and_run(q, c, a);
+    if (!a->estimate || (code != E_BAD_QUERY && code != E_BAD_REQUEST)) {
+        return code;
+    }
+    slice sentence = slice_str(err_lookup(code)->sentence), detail = slice_of(q->op.detail, q->op.detail_n);
+    bool told = detail.n && bson_utf8_validate(detail.p, detail.n, false);
+    buf_add_lit(&q->body, "{\"problem\":");
+    json_add_string(&q->body, told ? detail : sentence);
+    buf_add_lit(&q->body, "}\n");
+    return OK;
 }
 
 err admin_explain(admin_request *q) {

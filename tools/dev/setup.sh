@@ -11,7 +11,7 @@ build=(gcc g++ libc6-dev make meson ninja-build pkg-config
 test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure python3-azure-cosmos python3-websockets libmongoc-dev python3-pymongo python3-cassandra python3-lz4 python3-snappy python3-zstandard openssl codespell)
 bench=("${build[@]}" nginx python3 libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev redis-server)
 format=(clang-format)
-browser=(chromium fonts-dejavu-core)
+browser=(chromium fonts-dejavu-core curl openssl python3 python3-pymongo python3-cassandra)
 node=(nodejs npm) # only where there is no Node.js 18 or newer
 
 # ---- Debian ----
@@ -84,7 +84,7 @@ setup_one() {
         cassandra) need_npm tests/cassandra ;;
         gremlin) need_npm tests/gremlin-driver ;;
         portal) need_npm portal ;;
-        browser) need_packages "${browser[@]}" && need_npm tests/browser && need_npm tests/sdk ;;
+        browser) need_packages "${browser[@]}" && need_npm tests/browser && need_npm tests/sdk && need_npm tests/mongo && need_npm tests/cassandra && need_npm tests/gremlin-driver && need_npm tests/table ;;
         example) need_npm examples ;;
         bench) need_packages "${bench[@]}" && need_npm bench ;;
         *) die "setup knows no purpose '$1'; there are: build test format node sdk table mongo cassandra gremlin portal browser example bench" ;;

@@ -212,8 +212,8 @@ step_table() {
 # Pictures of the main views stay in build-logs/browser.
 step_browser() {
     setup browser
-    build_asan tesela
-    (cd "$root/tests/browser" && TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_PICTURES=$root/build-logs/browser timeout 300 node --test --test-reporter=spec ./*.test.js)
+    build_asan tesela include/libtesela.so.0.1.0
+    (cd "$root/tests/browser" && TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 TESELA_PICTURES=$root/build-logs/browser timeout 600 node --test --test-reporter=spec ./*.test.js)
 }
 
 step_mongo() {

@@ -1,4 +1,6 @@
-// First programs for the official SDKs and drivers. The key comes from the environment, so that no program has it in its text.
+// First programs for the official SDKs and drivers. The key comes from the environment, so that no program has it in its text. Each can be run
+// again and again, and beside the others: a container belongs to the API that made it, so every API has names of its own.
+// tests/browser/snippets.test.js runs them, or compiles those whose SDK is not there.
 
 export type Api = "sql" | "mongo" | "cassandra" | "table" | "gremlin";
 
@@ -77,6 +79,48 @@ item := []byte(\`{"id":"1","customer":"ana","total":42}\`)
 answer, err := orders.UpsertItem(context.Background(), azcosmos.NewPartitionKeyString("ana"), item, nil)
 fmt.Println(answer.RequestCharge, err)`,
     },
+    {
+      language: "C",
+      install: "cc first.c $(pkg-config --cflags --libs libtesela) -o first\nCOSMOS_KEY=… ./first",
+      code: `#include <stdio.h>
+#include <stdlib.h>
+#include <tesela/tesela.h>
+
+int main(void) {
+    tesela_error error;
+    tesela_client *client;
+    tesela_container *orders;
+    tesela_response *read = NULL;
+    tesela_key ana = tesela_key_string("ana");
+    tesela_client_options options = {.endpoint = "${endpoint}", .key = getenv("COSMOS_KEY"), .ca_file = "tesela.pem"};
+    if (tesela_client_open(&options, &client, &error) != TESELA_OK) {
+        fprintf(stderr, "%s\\n", error.message);
+        return 1;
+    }
+    tesela_database_create(client, "shop", NULL, NULL, NULL); /* they may be there already */
+    tesela_container_create(client, "shop", "{\\"id\\":\\"orders\\",\\"partitionKey\\":{\\"paths\\":[\\"/customer\\"],\\"version\\":2}}", NULL, NULL, NULL);
+    if (tesela_container_open(client, "shop", "orders", &orders, &error) != TESELA_OK ||
+        tesela_item_upsert(orders, "{\\"id\\":\\"1\\",\\"customer\\":\\"ana\\",\\"total\\":42}", NULL, NULL, NULL, &error) != TESELA_OK ||
+        tesela_item_read(orders, "1", &ana, NULL, &read, &error) != TESELA_OK) {
+        fprintf(stderr, "%s\\n", error.message);
+        return 1;
+    }
+    printf("%s %.2f RU\\n", tesela_response_body(read, NULL), tesela_response_charge(read));
+    tesela_response_free(read);
+    tesela_container_close(orders);
+    tesela_client_close(client);
+    return 0;
+}`,
+    },
+    {
+      language: "curl",
+      install: "COSMOS_KEY=… bash first.sh",
+      code: `date=$(LC_ALL=C date -u '+%a, %d %b %Y %H:%M:%S GMT')
+key=$(printf %s "$COSMOS_KEY" | base64 -d | od -An -v -tx1 | tr -d ' \\n')
+signature=$(printf 'get\\ndbs\\n\\n%s\\n\\n' "\${date,,}" | openssl dgst -sha256 -mac HMAC -macopt "hexkey:$key" -binary | base64 -w 0)
+authorization=$(printf %s "type=master&ver=1.0&sig=$signature" | sed 's/%/%25/g; s/&/%26/g; s/=/%3D/g; s/+/%2B/g; s,/,%2F,g')
+curl --silent --show-error --fail --cacert tesela.pem -H "x-ms-date: $date" -H "x-ms-version: 2018-12-31" -H "authorization: $authorization" ${endpoint}dbs`,
+    },
   ];
 };
 
@@ -88,9 +132,9 @@ const mongo = (host: string, port: number): Snippet[] => [
 
 const key = encodeURIComponent(process.env.COSMOS_KEY);
 const client = new MongoClient(\`mongodb://localhost:\${key}@${host}:${port}/?replicaSet=globaldb&tls=true&tlsCAFile=tesela.pem\`);
-const people = client.db("shop").collection("people");
-await people.insertOne({ _id: 1, name: "Ana" });
-console.log(await people.findOne({ _id: 1 }));
+const customers = client.db("shop").collection("customers");
+await customers.replaceOne({ _id: 1 }, { name: "Ana" }, { upsert: true });
+console.log(await customers.findOne({ _id: 1 }));
 await client.close();`,
   },
   {
@@ -101,9 +145,9 @@ from pymongo import MongoClient
 
 client = MongoClient("${host}", ${port}, username="localhost", password=os.environ["COSMOS_KEY"],
                      replicaSet="globaldb", tls=True, tlsCAFile="tesela.pem")
-people = client.shop.people
-people.insert_one({"_id": 1, "name": "Ana"})
-print(people.find_one({"_id": 1}))`,
+customers = client.shop.customers
+customers.replace_one({"_id": 1}, {"name": "Ana"}, upsert=True)
+print(customers.find_one({"_id": 1}))`,
   },
   { language: "mongosh", install: "", code: `mongosh "mongodb://${host}:${port}/?replicaSet=globaldb" --tls --tlsCAFile tesela.pem --username localhost --password "$COSMOS_KEY"` },
 ];
@@ -122,9 +166,9 @@ const client = new cassandra.Client({
   authProvider: new cassandra.auth.PlainTextAuthProvider("localhost", process.env.COSMOS_KEY),
 });
 await client.execute("CREATE KEYSPACE IF NOT EXISTS shop WITH replication = {'class': 'NetworkTopologyStrategy', 'datacenter1': 1}");
-await client.execute("CREATE TABLE IF NOT EXISTS shop.orders (customer text, id int, total int, PRIMARY KEY (customer, id))");
-await client.execute("INSERT INTO shop.orders (customer, id, total) VALUES ('ana', 1, 42)");
-console.log((await client.execute("SELECT * FROM shop.orders WHERE customer = 'ana'")).rows);
+await client.execute("CREATE TABLE IF NOT EXISTS shop.visits (customer text, id int, minutes int, PRIMARY KEY (customer, id))");
+await client.execute("INSERT INTO shop.visits (customer, id, minutes) VALUES ('ana', 1, 42)");
+console.log((await client.execute("SELECT * FROM shop.visits WHERE customer = 'ana'")).rows);
 await client.shutdown();`,
   },
   {
@@ -138,7 +182,8 @@ cluster = Cluster(["${host}"], port=${port},
                   ssl_context=ssl.create_default_context(cafile="tesela.pem"), ssl_options={"server_hostname": "${host}"},
                   auth_provider=PlainTextAuthProvider("localhost", os.environ["COSMOS_KEY"]))
 session = cluster.connect()
-print(session.execute("SELECT keyspace_name FROM system_schema.keyspaces").all())`,
+print(session.execute("SELECT keyspace_name FROM system_schema.keyspaces").all())
+cluster.shutdown()`,
   },
 ];
 
@@ -176,7 +221,8 @@ const gremlin = (host: string, port: number): Snippet[] => [
 
 const authenticator = new gremlin.driver.auth.PlainTextSaslAuthenticator("/dbs/shop/colls/people", process.env.COSMOS_KEY);
 const client = new gremlin.driver.Client("wss://${host}:${port}/", { authenticator, traversalsource: "g", mimeType: "application/vnd.gremlin-v2.0+json" });
-await client.submit("g.addV('person').property('id', 'ana').property('city', 'Lima')");
+// The container, here with the partition key /city, is made in the portal or by the SQL API.
+await client.submit("g.V('ana').fold().coalesce(unfold(), addV('person').property('id', 'ana').property('city', 'Lima'))");
 console.log(await client.submit("g.V('ana').values('city')"));
 await client.close();`,
   },

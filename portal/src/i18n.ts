@@ -24,3 +24,10 @@ export function chooseLanguage(name: string) {
 export function text(name: TextName, values: Record<string, string | number> = {}): string {
   return all[language.value]![name].replace(/\{(\w+)\}/g, (place, key: string) => String(values[key] ?? place));
 }
+
+// A text with a form for one and a form for other numbers: "{n} row|{n} rows".
+export function counted(name: TextName, n: number): string {
+  const [one, other] = all[language.value]![name].split("|");
+  const form = new Intl.PluralRules(language.value).select(n) === "one" ? one! : other!;
+  return form.replace("{n}", n.toLocaleString(language.value));
+}

@@ -34,6 +34,12 @@ export function keyOf(item: Item, collection: Collection): Json[] | undefined {
   });
 }
 
+// The name of an item in requests: entities of the Table API have a RowKey and no id.
+export const idOf = (item: Item): string => String(item.id ?? item.RowKey ?? item._rid);
+
+// The properties that a partition key's paths name, for a new item.
+export const keyProperties = (paths: string[]): string[] => paths.map(stepsOf).filter((steps) => steps.length === 1 && steps[0] !== "id").map((steps) => steps[0]!);
+
 // What a person types as a key: JSON, or else text. Several values of a hierarchical key are a JSON array.
 export function keyFromText(text: string): Json[] | undefined {
   if (!text.trim()) return undefined;
@@ -54,17 +60,17 @@ const docs = (p: Place) => ["dbs", p.database, "colls", p.container, "docs"];
 
 export const readCollection = (p: Place) => sql<Collection>("GET", ["dbs", p.database, "colls", p.container]);
 
-export const readItem = (p: Place, c: Collection, item: Item) => sql<Item>("GET", [...docs(p), String(item.id)], { headers: keyHeader(keyOf(item, c)) });
+export const readItem = (p: Place, c: Collection, item: Item) => sql<Item>("GET", [...docs(p), idOf(item)], { headers: keyHeader(keyOf(item, c)) });
 
 export const createItem = (p: Place, c: Collection, item: Item, upsert = false): Promise<Answer<Item>> =>
   sql("POST", docs(p), { headers: { ...keyHeader(keyOf(item, c)), ...(upsert ? { "x-ms-documentdb-is-upsert": "True" } : {}) }, body: item });
 
 // With the etag of what was read, so that nobody's change is lost.
 export const replaceItem = (p: Place, c: Collection, before: Item, item: Item) =>
-  sql<Item>("PUT", [...docs(p), String(before.id)], { headers: { ...keyHeader(keyOf(before, c)), "if-match": String(before._etag) }, body: item });
+  sql<Item>("PUT", [...docs(p), idOf(before)], { headers: { ...keyHeader(keyOf(before, c)), "if-match": String(before._etag) }, body: item });
 
 export const deleteItem = (p: Place, c: Collection, item: Item) =>
-  sql("DELETE", [...docs(p), String(item.id)], { headers: { ...keyHeader(keyOf(item, c)), "if-match": String(item._etag) } });
+  sql("DELETE", [...docs(p), idOf(item)], { headers: { ...keyHeader(keyOf(item, c)), "if-match": String(item._etag) } });
 
 // ---- throughput ----
 

@@ -58,6 +58,10 @@ export const containers = computed<Container[]>(() => live.value?.containers ?? 
 export const container = computed<Container | undefined>(() =>
   containers.value.find((c) => c.database === address.value.database && c.container === address.value.container),
 );
+// Rows of the Cassandra API need timestamps of its own; the SQL API, which this page uses, only reads them.
+export const canWriteItems = computed(() => canWrite.value && container.value?.api !== "cassandra");
+// Scripts and settings of containers that another API has made are that API's.
+export const isForeign = computed(() => !["sql", "", undefined].includes(container.value?.api));
 export const ranges = computed<Range[]>(() => (container.value ? (live.value?.ranges ?? []) : []));
 
 const REQUESTS_KEPT = 500;

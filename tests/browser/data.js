@@ -1,8 +1,7 @@
 // The data explorer: queries, items, scripts, changes; what is hostile is text.
 
-import { createHmac } from "node:crypto";
 import { it } from "node:test";
-import { accessible, assert, editor, emulatorKey, picture, signIn, until, write } from "./harness.js";
+import { accessible, assert, editor, picture, signIn, until, write } from "./harness.js";
 
 const hostile = `<script>alert(1)<script> <img src=x onerror=alert(1)> \u202eright to left ${"x".repeat(900)}`.slice(0, 1000);
 const hostileName = `<script>alert(1)<script> \u202eright to left`;
@@ -28,11 +27,18 @@ export function data(portal) {
       await page.click("button:has-text('New container')");
       await page.fill("dialog input[name=id]", "by two");
       await page.fill("dialog input[name=key]", "/country, /city");
+      await page.click("dialog [data-choice=autoscale]");
+      await page.fill("dialog input[name=ru]", "2000");
+      await page.click("dialog summary");
+      await write(page, "Indexing policy", JSON.stringify({ indexingMode: "consistent", includedPaths: [{ path: "/*" }], excludedPaths: [{ path: "/note/?" }] }));
       await accessible(page, "new container");
       await page.click("dialog button[type=submit]");
       await page.waitForSelector(".container-page h2:has-text('by two')");
       const { resource } = await portal.client.database("made").container("by two").read();
       assert.deepEqual(resource.partitionKey.paths, ["/country", "/city"]);
+      assert.equal(resource.indexingPolicy.excludedPaths[0].path, "/note/?");
+      const { resource: offer } = await portal.client.database("made").container("by two").readOffer();
+      assert.equal(offer.content.offerAutopilotSettings.maxThroughput, 2000);
       await page.click("[data-choice=settings]");
       await page.fill("input[name=confirm]", "by two");
       await page.click("button:has-text('Delete the container')");
@@ -74,13 +80,50 @@ export function data(portal) {
       await run(page);
       await until(() => page.locator("table.rows tbody tr").count(), (n) => n === 3);
       assert.match(await page.textContent("table.rows"), /Lima67/);
-      assert.match(await page.textContent(".explanation pre"), /3 rows for .* RU/);
+      assert.match(await page.textContent(".explanation"), /3 rows for .*RU/);
       await page.click("[data-choice=json]");
       assert.match(await page.textContent("pre.json"), /"city": "Cusco"/);
       await write(page, "Query", "SELECT * FORM c");
       await run(page);
       await page.waitForSelector("[role=alert]:has-text('incorrect syntax near')");
     }, { expected: [400] }));
+
+  it("says what a query costs before it is run, as one types", () =>
+    open(async (page) => {
+      await write(page, "Query", "SELECT * FROM c WHERE c.city = 'Lima'");
+      await until(() => page.textContent(".estimate"), (text) => /67 of 20\d items match/.test(text));
+      const estimated = Number(await page.getAttribute(".estimate", "data-estimate"));
+      await page.click(".estimate summary");
+      await page.waitForSelector(".estimate tr:has-text('Partitions'):has-text('4 partitions, 2.25')");
+      await page.waitForSelector(".estimate tr:has-text('Items'):has-text('67 of 20')");
+      await run(page);
+      const charge = Number((await until(() => summary(page), (text) => text.includes("of 67"))).match(/([\d.]+)\sRU/)[1]);
+      assert.ok(Math.abs(estimated - charge) < 0.05, `estimated ${estimated}, was ${charge}`);
+      await write(page, "Query", "SELECT * FORM");
+      await until(() => page.locator(".estimate").count(), (n) => n === 0);
+      await write(page, "Query", "SELECT * FROM c WHERE UPPER(c.city) = 'LIMA'");
+      await page.waitForSelector(".estimate:has-text('conditions that only the items answer')");
+      await page.selectOption("section[aria-label=Items] select", "20");
+      await write(page, "Query", "SELECT * FROM c");
+      await page.waitForSelector(".estimate >> text=/All 1[01] pages/");
+    }));
+
+  it("explains in Spanish", () =>
+    open(
+      async (page) => {
+        await write(page, "Consulta", "SELECT * FROM c WHERE c.city = 'Lima' AND UPPER(c.text) = 'X' AND c.n != 3");
+        await page.click("section[aria-label=Elementos] button:has-text('Ejecutar')");
+        await page.click("button:has-text('Explicar')");
+        const words = await page.textContent(".explanation");
+        assert.match(words, /0 filas por .*RU en/);
+        assert.match(words, /el índice encuentra lo que cumple c\.city = "Lima"/);
+        assert.match(words, /se comprueba en cada elemento, porque UPPER se calcula con cada elemento/);
+        assert.match(words, /el índice encuentra los valores que hay, no todos los demás/);
+        assert.match(words, /indique una clave de partición: la consulta se hizo a 4 particiones/);
+        assert.doesNotMatch(words, /the index|since|asked/);
+      },
+      { locale: "es-ES" },
+    ));
 
   it("completes the names of properties", () =>
     open(async (page) => {
@@ -178,6 +221,39 @@ export function data(portal) {
       await page.waitForSelector("pre.json:has-text('\"hello\": \"Ana\"')");
       await page.waitForSelector("form pre:has-text('called')");
       await accessible(page, "scripts");
+      await picture(page, "scripts");
+      await write(page, "Stored procedures", "function greet(name) { getContext().getResponse().setBody({ bye: name }); }");
+      await page.click("section[aria-label=Scripts] button:has-text('Save')");
+      await page.waitForSelector(".notice.good");
+      await page.fill("form[aria-label='Run the procedure'] input[name=parameters]", '["Ana"]');
+      await page.fill("form[aria-label='Run the procedure'] input[name=key]", "ana");
+      await page.click("form[aria-label='Run the procedure'] button[type=submit]");
+      await page.waitForSelector("pre.json:has-text('\"bye\": \"Ana\"')");
+      await page.click("section[aria-label=Scripts] button.danger");
+      await until(async () => (await portal.good.scripts.storedProcedures.readAll().fetchAll()).resources.length, (n) => n === 0);
+    }));
+
+  it("edits functions and triggers", () =>
+    open(async (page) => {
+      await page.click("[data-choice=scripts]");
+      await page.click("[data-choice=udfs]");
+      await page.getByRole("button", { name: "New", exact: true }).click();
+      await page.fill("input[name=script]", "twice");
+      await write(page, "Functions", "function twice(x) { return x + x; }");
+      await page.click("section[aria-label=Scripts] button:has-text('Save')");
+      await page.waitForSelector(".notice.good");
+      await page.click("[data-choice=triggers]");
+      await page.getByRole("button", { name: "New", exact: true }).click();
+      await page.fill("input[name=script]", "stamp");
+      await page.selectOption("select[aria-label='Operation']", "Create");
+      await page.click("section[aria-label=Scripts] button:has-text('Save')");
+      await page.waitForSelector(".notice.good");
+      const { resource } = await portal.good.scripts.trigger("stamp").read();
+      assert.deepEqual([resource.triggerType, resource.triggerOperation], ["Pre", "Create"]);
+      await page.click("[data-choice=items]");
+      await write(page, "Query", "SELECT TOP 1 VALUE udf.twice(c.city) FROM c WHERE c.city = 'Lima'");
+      await run(page);
+      await page.waitForSelector("table.rows td:has-text('LimaLima')");
     }));
 
   it("shows changes when they happen", () =>
@@ -191,35 +267,10 @@ export function data(portal) {
       await page.waitForSelector(".changes pre:has-text('\"n\": 1')");
     }));
 
-  it("shows containers that another API has made", async () => {
-    await makeTable(portal.server, "people", { PartitionKey: "Lima", RowKey: "1", Name: "Ana" });
-    await portal.browser.with(portal.server, {}, async (page) => {
-      await signIn(page, portal.server, { at: "#/data/TablesDB/people" });
-      await page.waitForSelector(".tree a:has-text('people'):has-text('table')");
-      await page.waitForSelector(".editor .cm-content");
-      await run(page);
-      await page.waitForSelector("table.rows td:has-text('Ana')");
-    });
-  });
-
   it("is left by Escape", () =>
     open(async (page) => {
       await editor(page, "Query").focus();
       await page.keyboard.press("Escape");
       assert.equal(await page.evaluate(() => document.activeElement.id), "main");
     }));
-}
-
-// By the Table API's protocol, with SharedKeyLite.
-async function makeTable(server, name, entity) {
-  const port = Number(server.ready.table.replace(/.*:/, ""));
-  const send = async (path, body) => {
-    const date = new Date().toUTCString();
-    const signature = createHmac("sha256", Buffer.from(emulatorKey, "base64")).update(`${date}\n/localhost/localhost/${path}`).digest("base64");
-    const headers = { "x-ms-date": date, authorization: `SharedKeyLite localhost:${signature}`, "content-type": "application/json", accept: "application/json;odata=nometadata" };
-    const answer = await fetch(`http://127.0.0.1:${port}/localhost/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    assert.ok(answer.ok, `${answer.status}: ${await answer.text()}`);
-  };
-  await send("Tables", { TableName: name });
-  await send(name, entity);
 }

@@ -59,10 +59,10 @@ export async function signIn(page, server, { key = emulatorKey, at = "" } = {}) 
   await page.waitForSelector("nav");
 }
 
-export async function picture(page, name) {
+export async function picture(page, name, options = {}) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: `${pictures}/${name}.png` });
+  await page.screenshot({ path: `${pictures}/${name}.png`, ...options });
 }
 
 // No finding of axe-core that is serious or critical.

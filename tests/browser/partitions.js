@@ -24,6 +24,16 @@ export function partitions(portal) {
       await picture(page, "bad-key");
       await page.click(`.tile[data-range="${bad[0].id}"]`);
       await page.waitForSelector("section[aria-label^='Partition '] .keys th:has-text('Spain')");
+      const facts = await page.$$eval("section[aria-label^='Partition '] .fact", (list) => list.map((fact) => [...fact.children].map((one) => one.textContent)));
+      assert.deepEqual(facts.map(([name]) => name), ["Hash range", "Split or merged from", "Items", "Partition key values", "Data", "Index", "Consumed", "Share", "Throttled", "Latency"]);
+      const of = Object.fromEntries(facts);
+      assert.match(of["Hash range"], /^[0-9A-F]{2,8} – [0-9A-F]{2,8}$/);
+      assert.equal(of.Share, "400\u00a0RU/s");
+      assert.ok(Number(of.Items) >= 190, of.Items);
+      const keys = await page.$$eval("section[aria-label^='Partition '] .columns > div", (list) => list.map((one) => one.textContent));
+      assert.match(keys[0], /^Hottest keys, by RU\/s in the last minute.*Spain[\d.]+\sRU\/s/);
+      assert.match(keys[1], /^Largest keys.*Spain[\d.]+\sKB/);
+      await page.waitForSelector(".spark svg[aria-label^='RU/s in the last ten minutes']");
       await accessible(page, "tile");
       await picture(page, "tile");
     }));
@@ -37,6 +47,29 @@ export function partitions(portal) {
       await portal.client.offer(offer.resource.id).replace({ ...offer.resource, content: { ...offer.resource.content, offerThroughput: 3200 } });
       await until(() => page.locator(".tile").count(), (n) => n === 8);
       await page.waitForSelector(".timeline li.split:has-text('more throughput was provisioned')");
+      await page.click(".tile >> nth=1");
+      await page.waitForSelector(".fact:has-text('Split or merged from') dd:text-matches('^[0-3]$')");
+      await picture(page, "split");
+    }));
+
+  it("shows the load while it is there", () =>
+    portal.browser.with(portal.server, {}, async (page) => {
+      const container = await portal.make("loaded", "/customer", (i) => ({ customer: `customer-${i}` }));
+      await signIn(page, portal.server, { at: "#/partitions/shop/loaded" });
+      await page.click("[data-choice=heat]");
+      await page.waitForSelector("[data-verdict=plain]:has-text('No requests')");
+      let over = false;
+      const load = (async () => {
+        while (!over) await container.item("item-1", "customer-1").read();
+      })();
+      try {
+        await page.waitForSelector("[data-verdict=warning]:has-text('Hot: partition')");
+        const hot = await until(() => tiles(page), (list) => Math.max(...list.map((tile) => tile.height)) > 0.9);
+        assert.equal(hot.filter((tile) => tile.height < 0.2).length, 3, JSON.stringify(hot));
+      } finally {
+        over = true;
+        await load;
+      }
     }));
 
   it("works in Spanish, in the dark and on a phone", () =>

@@ -1,8 +1,10 @@
 // The portal's views, with data that the official SDK has made. One server and one browser serve all of them.
 
 import { after, before, describe } from "node:test";
+import { apis } from "./apis.js";
 import { data } from "./data.js";
 import { Browser, clientOf, readOnlyKey, Server } from "./harness.js";
+import { looks } from "./looks.js";
 import { partitions } from "./partitions.js";
 import { throughput } from "./throughput.js";
 import { charge, connect, keyboard, keys, requests } from "./views.js";
@@ -37,8 +39,10 @@ describe("portal", () => {
   describe("partitions", () => partitions(portal));
   describe("throughput", () => throughput(portal));
   describe("data", () => data(portal));
+  describe("other APIs", () => apis(portal));
   describe("charge", () => charge(portal));
   describe("requests", () => requests(portal));
   describe("connect", () => connect(portal));
   describe("keyboard", () => keyboard(portal));
+  describe("looks", () => looks(portal));
 });

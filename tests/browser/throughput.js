@@ -35,5 +35,13 @@ export function throughput(portal) {
       await page.click("form[aria-label='Change the throughput'] button[type=submit]");
       await until(async () => (await container.readOffer()).resource.content.offerAutopilotSettings?.maxThroughput, (n) => n === 5000);
       await page.waitForSelector("section:has-text('Autoscale up to 5,000 RU/s')");
+      // What was provisioned before stays in the chart, and the changes below it: second by second, and minute by minute.
+      await page.waitForSelector(".steps li:has-text('1,600 RU/s → 3,200 RU/s')");
+      await page.waitForSelector(".steps li:has-text('→ 5,000 RU/s')");
+      await page.reload();
+      await signIn(page, portal.server, { at: "#/throughput/shop/scaled" });
+      await page.waitForSelector(".steps li:has-text('1,600 RU/s → 3,200 RU/s')");
+      await until(() => page.getAttribute(".chart [role=img]", "aria-label"), (label) => label.includes("Provisioned 5,000 RU/s"));
+      await page.waitForSelector(".chart .key:has-text('Provisioned'):has-text('max 5,000')");
     }));
 }

@@ -10,7 +10,7 @@ export interface Series {
   colour: string; // the name of a variable of style.css
   values: (number | null)[];
   fill?: boolean;
-  dashed?: boolean;
+  steps?: boolean; // a value holds until the next one
 }
 
 interface Properties {
@@ -47,7 +47,7 @@ function optionsOf(p: Properties, width: number): uPlot.Options {
     legend: { show: false },
     scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 1)] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString(language.value, { hour: "2-digit", minute: "2-digit" })) },
+      { ...axis, values: (_, ticks) => ticks.map((t) => format.hourMinute(t * 1000)) },
       { ...axis, size: 64, values: (_, ticks) => ticks.map((v) => format.decimal(v, 1)), label: p.unit, labelFont: "12px system-ui, sans-serif", labelSize: 18 },
     ],
     series: [
@@ -58,7 +58,7 @@ function optionsOf(p: Properties, width: number): uPlot.Options {
         width: 1.5,
         points: { show: false },
         ...(s.fill || p.stacked ? { fill: colourOf(s.colour) + (p.stacked ? "" : "33") } : {}),
-        ...(s.dashed ? { dash: [6, 4] } : {}),
+        ...(s.steps ? { paths: uPlot.paths.stepped!({ align: 1 }), dash: [6, 4] } : {}),
       })),
     ],
   };

@@ -20,7 +20,7 @@ function cellText(value: Json | undefined): string {
 }
 
 // Whether the row is a whole item, which can be opened.
-const isWhole = (row: Json): row is Item => isItem(row) && typeof row.id === "string" && typeof row._etag === "string" && typeof row._rid === "string";
+const isWhole = (row: Json): row is Item => isItem(row) && typeof row._etag === "string" && typeof row._rid === "string";
 
 function Row({ row, columns, onOpen }: { row: Json; columns: string[]; onOpen: (item: Item) => void }) {
   const opens = isWhole(row);

@@ -4,15 +4,18 @@ import { useEffect } from "preact/hooks";
 import { adminPost } from "../api";
 import * as format from "../format";
 import { text } from "../i18n";
+import { keyProperties } from "../items";
 import { Notice, Panel, Problem, problemText } from "../parts/common";
 import { Editor } from "../parts/editor";
+import { EstimateNote, useEstimate } from "../parts/estimate";
+import { Explanation, type Explained } from "../parts/explain";
 import { priceOf, type Price } from "../parts/price";
 import { address, container, live } from "../state";
 
 const SECONDS_A_MONTH = 86_400 * 30;
 
 const sample = (paths: string[]) =>
-  JSON.stringify({ id: "order-1", ...Object.fromEntries(paths.map((path) => path.slice(1)).filter((p) => p !== "id" && !p.includes("/")).map((p) => [p, "customer-7"])), city: "Lima", total: 42.5, lines: [{ product: "tea", n: 2 }] }, null, 2);
+  JSON.stringify({ id: "order-1", ...Object.fromEntries(keyProperties(paths).map((name) => [name, "customer-7"])), city: "Lima", total: 42.5, lines: [{ product: "tea", n: 2 }] }, null, 2);
 
 function Why({ price }: { price: Price }) {
   const size = format.bytes(price.bytes);
@@ -76,11 +79,7 @@ function ItemCharge() {
   );
 }
 
-interface Explained {
-  rows: number;
-  requestCharge: number;
-  words: string[];
-}
+const ROWS = 100; // of a page
 
 function QueryCharge() {
   const { database, container: name } = address.value;
@@ -88,10 +87,11 @@ function QueryCharge() {
   const rate = useSignal(1);
   const found = useSignal<Explained | null>(null);
   const problem = useSignal<unknown>(undefined);
+  const estimate = useEstimate({ database, container: name }, query.value, undefined, ROWS);
   const run = async () => {
     problem.value = undefined;
     try {
-      found.value = await adminPost<Explained>("explain", { database, container: name, query: query.value, maxItemCount: 100 });
+      found.value = await adminPost<Explained>("explain", { database, container: name, query: query.value, maxItemCount: ROWS });
     } catch (why) {
       problem.value = why;
     }
@@ -99,6 +99,7 @@ function QueryCharge() {
   return (
     <Panel title={text("chargeQuery")} about={text("chargeQueryAbout")}>
       <Editor language="sql" label={text("query")} start={query.value} onChange={(v) => (query.value = v)} onRun={() => void run()} />
+      <EstimateNote of={estimate} open />
       <div class="buttons">
         <button type="button" onClick={() => void run()}>
           {text("tryPage")}
@@ -114,7 +115,7 @@ function QueryCharge() {
           <Notice kind="plain">
             {text("queryCosts", { ru: format.ru(found.value.requestCharge), rate: format.ruRate(found.value.requestCharge * rate.value), month: format.ru(found.value.requestCharge * rate.value * SECONDS_A_MONTH) })}
           </Notice>
-          <pre tabIndex={0}>{found.value.words.join("\n")}</pre>
+          <Explanation of={found.value} />
         </>
       )}
     </Panel>

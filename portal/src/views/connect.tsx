@@ -37,7 +37,7 @@ function KeyLine() {
     <div class="address">
       <dt>{text("yourKey")}</dt>
       <dd>
-        <code data-key={visible.value ? "shown" : "hidden"}>{visible.value ? key : "•".repeat(24)}</code>{" "}
+        <code data-key={visible.value ? "shown" : "hidden"}>{visible.value ? key : "•".repeat(16)}</code>{" "}
         <button type="button" class="quiet" aria-pressed={visible.value} onClick={() => (visible.value = !visible.value)}>
           {text(visible.value ? "hideKey" : "showKey")}
         </button>{" "}

@@ -12,6 +12,7 @@ import { address, container, live, ranges, session } from "../state";
 
 const UNEVEN = 2.5; // times the average
 const NEAR_LIMIT = 0.7;
+const LEAST_RU = 0.05; // RU/s of a key that is shown among the hottest
 const SIZES_MS = 10_000; // sizes of keys are read so often while the view is open
 
 // ---- the verdict ----
@@ -98,7 +99,7 @@ function TileDetails({ range }: { range: Range }) {
       </dl>
       <Problem of={hot.problem.value ?? history.problem.value} />
       <div class="columns">
-        <Keys title={text("hottest")} rows={(hot.value.value?.byRu ?? []).slice(0, 8).map((k) => [k.key, format.ruRate(k.ruPerSecond)])} />
+        <Keys title={text("hottest")} rows={(hot.value.value?.byRu ?? []).filter((k) => k.ruPerSecond >= LEAST_RU).slice(0, 8).map((k) => [k.key, format.ruRate(k.ruPerSecond)])} />
         <Keys title={text("largest")} rows={(hot.value.value?.bySize ?? []).slice(0, 8).map((k) => [k.key, format.bytes(k.bytes)])} />
         <div>
           <h3>{text("history")}</h3>

@@ -19,6 +19,7 @@ interface History {
   count: number;
   ru: number[];
   throttled: number[];
+  provisioned: (number | null)[]; // null: not known
   ruByOperation: Record<string, number[]>;
 }
 
@@ -32,7 +33,10 @@ interface Added {
   time: number;
   ru: number;
   throttled: number;
+  provisioned: number | null;
 }
+
+const provisionedNow = (c: Container) => (c.throughput.mode === "serverless" ? c.shareRuPerSecond : c.throughput.ruPerSecond);
 
 function useHistory(span: Span) {
   const { database, container: name } = address.value;
@@ -42,7 +46,7 @@ function useHistory(span: Span) {
   useEffect(() => void (added.value = []), [history.value.value]);
   useEffect(() => {
     const c = container.value, now = live.value?.now;
-    if (c && now && span === "hour") added.value = [...added.value, { time: Math.floor(now / 1000) - 1, ru: c.ruPerSecond, throttled: c.throttledPerSecond }].slice(-3600);
+    if (c && now && span === "hour") added.value = [...added.value, { time: Math.floor(now / 1000) - 1, ru: c.ruPerSecond, throttled: c.throttledPerSecond, provisioned: provisionedNow(c) }].slice(-3600);
   }, [live.value]);
   useEffect(() => {
     const timer = setInterval(() => !document.hidden && history.refresh(), REREAD_MS);
@@ -55,6 +59,7 @@ interface Lines {
   times: number[];
   ru: number[];
   throttled: number[];
+  provisioned: (number | null)[];
 }
 
 function linesOf(h: History, added: Added[]): Lines {
@@ -64,16 +69,44 @@ function linesOf(h: History, added: Added[]): Lines {
     times: [...h.ru.map((_, i) => h.from + i * h.stepSeconds), ...newer.map((a) => a.time)].slice(-h.count),
     ru: [...h.ru.map((v) => v / h.stepSeconds), ...newer.map((a) => a.ru)].slice(-h.count),
     throttled: [...h.throttled.map((v) => v / h.stepSeconds), ...newer.map((a) => a.throttled)].slice(-h.count),
+    provisioned: [...h.provisioned, ...newer.map((a) => a.provisioned)].slice(-h.count),
   };
 }
 
-function Consumed({ c, lines, span }: { c: Container; lines: Lines; span: Span }) {
-  const provisioned = c.throughput.mode === "serverless" ? c.shareRuPerSecond : c.throughput.ruPerSecond;
+interface Step {
+  time: number;
+  before: number;
+  after: number;
+}
+
+// Where what is provisioned differs from the second, or minute, before.
+function stepsOf(lines: Lines): Step[] {
+  const known = lines.provisioned.map((after, i) => ({ time: lines.times[i]!, before: lines.provisioned[i - 1], after }));
+  return known.filter((c): c is Step => typeof c.before === "number" && c.after !== null && c.before !== c.after);
+}
+
+const STEPS_SHOWN = 5;
+
+function Steps({ lines }: { lines: Lines }) {
+  const list = stepsOf(lines).slice(-STEPS_SHOWN).reverse();
+  return list.length === 0 ? null : (
+    <ul class="steps" aria-label={text("throughputChanges")}>
+      {list.map((c) => (
+        <li key={c.time}>
+          <time>{format.time(c.time * 1000)}</time> {text("throughputStep", { before: format.ruRate(c.before), after: format.ruRate(c.after) })}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Consumed({ lines, span }: { lines: Lines; span: Span }) {
   const series: Series[] = [{ name: text("consumed"), colour: "accent", values: lines.ru, fill: true }];
-  if (provisioned) series.push({ name: text("provisioned"), colour: "level3", values: lines.times.map(() => provisioned), dashed: true });
+  if (lines.provisioned.some((value) => value !== null)) series.push({ name: text("provisioned"), colour: "level3", values: lines.provisioned, steps: true });
   return (
     <>
       <Chart label={text("consumedChart")} times={lines.times} series={series} unit="RU/s" />
+      <Steps lines={lines} />
       <h3>{text("throttledChart")}</h3>
       <Chart label={text("throttledChart")} times={lines.times} series={[{ name: text("throttled"), colour: "level4", values: lines.throttled, fill: true }]} unit="429/s" height={110} />
       <p class="about">{text(span === "hour" ? "perSecondAbout" : "perMinuteAbout")}</p>
@@ -184,7 +217,7 @@ export function Throughput() {
     <>
       <Panel title={text("consumedChart")} actions={choice}>
         <Problem of={history.problem.value} />
-        {lines ? <Consumed c={c} lines={lines} span={span.value} /> : <p class="about">{text("loading")}</p>}
+        {lines ? <Consumed lines={lines} span={span.value} /> : <p class="about">{text("loading")}</p>}
       </Panel>
       <Provision c={c} />
       <Panel title={text("byOperation")}>{read && <ByOperation history={read} />}</Panel>

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { sql, type Item } from "../../api";
 import * as format from "../../format";
-import { keyOf, withoutSystem, type Place } from "../../items";
+import { idOf, keyOf, withoutSystem, type Place } from "../../items";
 import { text } from "../../i18n";
 import type { Range } from "../../model";
 import { Problem } from "../../parts/common";
@@ -83,7 +83,7 @@ export function Changes({ place, collection }: ContainerProperties) {
           <li key={change.number}>
             <details>
               <summary>
-                <time>{format.time(Number(change.item._ts) * 1000)}</time> <bdi class="cut">{String(change.item.id)}</bdi>{" "}
+                <time>{format.time(Number(change.item._ts) * 1000)}</time> <bdi class="cut">{idOf(change.item)}</bdi>{" "}
                 <small>
                   {text("partition", { id: change.range })} · <bdi>{format.keyText(JSON.stringify(keyOf(change.item, collection) ?? []))}</bdi>
                 </small>

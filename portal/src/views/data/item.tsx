@@ -3,13 +3,13 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, type Item } from "../../api";
 import * as format from "../../format";
-import { createItem, deleteItem, readItem, replaceItem, withoutSystem, type Collection, type Place } from "../../items";
+import { createItem, deleteItem, idOf, keyProperties, readItem, replaceItem, withoutSystem, type Collection, type Place } from "../../items";
 import { text } from "../../i18n";
 import { Dialog, Notice, problemText } from "../../parts/common";
 import { Editor } from "../../parts/editor";
 import { priceOf, type Price } from "../../parts/price";
 import { download, JsonView } from "../../parts/rows";
-import { canWrite, session } from "../../state";
+import { canWriteItems, isForeign, session } from "../../state";
 
 interface Properties {
   place: Place;
@@ -21,9 +21,11 @@ interface Properties {
 
 const pretty = (item: Item) => JSON.stringify(withoutSystem(item), null, 2);
 
+// What a new item has to have: of a table a PartitionKey and a RowKey, of a container its partition key.
 function template(collection: Collection): string {
-  const names = (collection.partitionKey?.paths ?? []).map((path) => path.slice(1)).filter((path) => !path.includes("/") && path !== "id");
-  return JSON.stringify({ id: "", ...Object.fromEntries(names.map((name) => [name, ""])) }, null, 2);
+  const names = keyProperties(collection.partitionKey?.paths ?? []).filter((name) => !name.startsWith("_"));
+  const id = names.includes("PartitionKey") && isForeign.value ? "RowKey" : "id";
+  return JSON.stringify(Object.fromEntries([id, ...names].map((name) => [name, ""])), null, 2);
 }
 
 // What saving would cost, asked a moment after the last change.
@@ -100,9 +102,9 @@ export function ItemDialog({ place, collection, item, onClose, onChanged }: Prop
   };
 
   return (
-    <Dialog title={item ? String(item.id) : text("newItem")} onClose={onClose}>
-      <Editor key={taken.value} language="json" label={text("item")} start={value.value} onChange={canWrite.value ? (v) => (value.value = v) : undefined} onRun={() => void save()} />
-      {canWrite.value && <PriceNote price={price} before={before.value} />}
+    <Dialog title={item ? idOf(item) : text("newItem")} onClose={onClose}>
+      <Editor key={taken.value} language="json" label={text("item")} start={value.value} onChange={canWriteItems.value ? (v) => (value.value = v) : undefined} onRun={() => void save()} />
+      {canWriteItems.value && <PriceNote price={price} before={before.value} />}
       {problem.value && <Notice kind="error">{problem.value}</Notice>}
       {note.value && <Notice kind="good">{note.value}</Notice>}
       {theirs.value && (
@@ -120,7 +122,7 @@ export function ItemDialog({ place, collection, item, onClose, onChanged }: Prop
         </section>
       )}
       <div class="buttons">
-        {canWrite.value && !theirs.value && (
+        {canWriteItems.value && !theirs.value && (
           <button type="button" onClick={() => void save()}>
             {text("save")}
           </button>
@@ -131,7 +133,7 @@ export function ItemDialog({ place, collection, item, onClose, onChanged }: Prop
           </button>
         )}
         <span class="space" />
-        {canWrite.value && before.value && (
+        {canWriteItems.value && before.value && (
           <button type="button" class="danger" onClick={() => void remove()}>
             {text("delete")}
           </button>

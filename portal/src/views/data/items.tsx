@@ -3,22 +3,17 @@ import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { adminPost, ApiError, queryItems, type Answer, type Item, type Json, type Page } from "../../api";
 import * as format from "../../format";
-import { createItem, keyFromText, withoutSystem } from "../../items";
+import { createItem, keyFromText, stepsOf, withoutSystem } from "../../items";
 import { text } from "../../i18n";
 import { Notice, Problem, problemText, Segments } from "../../parts/common";
 import { Editor } from "../../parts/editor";
+import { EstimateNote, useEstimate } from "../../parts/estimate";
+import { Explanation, type Explained } from "../../parts/explain";
 import { download, JsonView, Rows } from "../../parts/rows";
-import { canWrite, session } from "../../state";
+import { canWriteItems, session } from "../../state";
 import type { ContainerProperties } from "./explorer";
+import { ForeignNote } from "./foreign";
 import { ItemDialog } from "./item";
-
-interface Explained {
-  documents?: Json[];
-  more: boolean;
-  requestCharge: number;
-  tookMs: number;
-  words: string[];
-}
 
 interface Result {
   pages: Json[][];
@@ -26,7 +21,7 @@ interface Result {
   cut: boolean; // there are more rows than one page over all partitions may have
   charge: number;
   ms: number;
-  explanation: string[];
+  explanation: Explained | null;
 }
 
 // A gateway answers these for one partition key only; over all of them the server runs one page by itself.
@@ -54,7 +49,7 @@ function useQuery({ place }: ContainerProperties) {
 
   async function whole(): Promise<Result> {
     const e = await explain(true);
-    return { pages: split(e.documents ?? [], asked.current.limit), continuation: null, cut: e.more, charge: e.requestCharge, ms: e.tookMs, explanation: e.words };
+    return { pages: split((e.documents ?? []) as Json[], asked.current.limit), continuation: null, cut: e.more, charge: e.requestCharge, ms: e.tookMs, explanation: e };
   }
 
   async function first(): Promise<Result> {
@@ -62,7 +57,7 @@ function useQuery({ place }: ContainerProperties) {
     if (hasAdmin && !asked.current.key && needsWhole(asked.current.query)) return whole();
     try {
       const found = await page(null);
-      return { pages: [found.body.Documents], continuation: found.continuation, cut: false, charge: found.charge, ms: found.ms, explanation: [] };
+      return { pages: [found.body.Documents], continuation: found.continuation, cut: false, charge: found.charge, ms: found.ms, explanation: null };
     } catch (why) {
       if (hasAdmin && why instanceof ApiError && why.status === 400) return whole();
       throw why;
@@ -94,7 +89,7 @@ function useQuery({ place }: ContainerProperties) {
         const found = await page(before.continuation);
         return { ...before, pages: [...before.pages, found.body.Documents], continuation: found.continuation, charge: before.charge + found.charge, ms: found.ms };
       }),
-    explain: () => attempt(async () => ({ ...result.value!, explanation: (await explain(false)).words })),
+    explain: () => attempt(async () => ({ ...result.value!, explanation: await explain(false) })),
   };
 }
 
@@ -133,7 +128,7 @@ function Results({ result, busy, next, explain, onOpen }: ResultProperties) {
         </span>
         <span class="space" />
         <Segments label={text("resultAs")} value={shape.value} choices={[["table", text("asTable")], ["json", "JSON"]]} onChoose={(s) => (shape.value = s)} />
-        {result.explanation.length === 0 && session.value!.overview && (
+        {result.explanation === null && session.value!.overview && (
           <button type="button" class="quiet" disabled={busy} onClick={() => void explain()}>
             {text("explain")}
           </button>
@@ -152,12 +147,7 @@ function Results({ result, busy, next, explain, onOpen }: ResultProperties) {
           {text("nextPage")}
         </button>
       </div>
-      {result.explanation.length > 0 && (
-        <section aria-label={text("explanation")} class="explanation">
-          <h3>{text("explanation")}</h3>
-          <pre tabIndex={0}>{result.explanation.join("\n")}</pre>
-        </section>
-      )}
+      {result.explanation && <Explanation of={result.explanation} />}
     </>
   );
 }
@@ -227,12 +217,14 @@ export function Items(properties: ContainerProperties) {
   const key = useSignal("");
   const limit = useSignal(100);
   const open = useSignal<Item | "new" | null>(null);
-  const seen = useRef(new Set<string>(["id", ...(collection.partitionKey?.paths ?? []).map((path) => path.slice(1))]));
+  const seen = useRef(new Set<string>(["id", ...(collection.partitionKey?.paths ?? []).map((path) => stepsOf(path)[0]!)]));
   const { result, problem, busy, run, next, explain } = useQuery(properties);
+  const estimate = useEstimate(place, query.value, keyFromText(key.value), limit.value);
   const start = () => void run(query.value, keyFromText(key.value), limit.value);
   for (const row of result.value?.pages[0]?.slice(0, 50) ?? []) for (const name of row && typeof row === "object" ? Object.keys(row) : []) seen.current.add(name);
   return (
     <section class="panel" aria-label={text("items")}>
+      <ForeignNote />
       <Editor language="sql" label={text("query")} start={query.value} onChange={(v) => (query.value = v)} onRun={start} names={() => [...seen.current]} />
       <div class="buttons">
         <button type="button" onClick={start} disabled={busy.value} title="Ctrl+Enter">
@@ -253,7 +245,7 @@ export function Items(properties: ContainerProperties) {
           </select>
         </label>
         <span class="space" />
-        {canWrite.value && (
+        {canWriteItems.value && (
           <>
             <button type="button" class="quiet" onClick={() => (open.value = "new")}>
               {text("newItem")}
@@ -262,6 +254,7 @@ export function Items(properties: ContainerProperties) {
           </>
         )}
       </div>
+      <EstimateNote of={estimate} />
       <Problem of={problem.value} />
       {busy.value && !result.value && <p class="about">{text("loading")}</p>}
       {result.value && <Results result={result.value} busy={busy.value} next={next} explain={explain} onOpen={(item) => (open.value = item)} />}

@@ -7,7 +7,7 @@ import { text, type TextName } from "../../i18n";
 import { Notice, Problem, problemText, Segments, useRead } from "../../parts/common";
 import { Editor } from "../../parts/editor";
 import { JsonView } from "../../parts/rows";
-import { canWrite, container, session } from "../../state";
+import { canWrite, container, isForeign, session } from "../../state";
 import type { ContainerProperties } from "./explorer";
 
 type Kind = "sprocs" | "triggers" | "udfs";
@@ -18,6 +18,8 @@ interface Script {
   triggerType?: string;
   triggerOperation?: string;
 }
+
+export const apiNames: Record<string, string> = { mongo: "MongoDB", cassandra: "Cassandra", table: "Table" };
 
 const lists = { sprocs: "StoredProcedures", triggers: "Triggers", udfs: "UserDefinedFunctions" } as const;
 
@@ -78,25 +80,22 @@ function Run({ place, id }: ContainerProperties & { id: string }) {
 
 // ---- one script ----
 
-function ScriptEditor({ kind, script, isNew, onSaved, onGone, ...properties }: ContainerProperties & { kind: Kind; script: Script; isNew: boolean; onSaved: (id: string) => void; onGone: () => void }) {
+function ScriptEditor({ kind, script, isNew, isSaved, onSaved, onGone, ...properties }: ContainerProperties & { kind: Kind; script: Script; isNew: boolean; isSaved: boolean; onSaved: (id: string) => void; onGone: () => void }) {
   const { place } = properties;
   const id = useSignal(script.id);
   const body = useSignal(script.body);
   const when = useSignal(script.triggerType ?? "Pre");
   const operation = useSignal(script.triggerOperation ?? "All");
   const problem = useSignal("");
-  const saved = useSignal(false);
   const parts = ["dbs", place.database, "colls", place.container, kind];
   const attempt = async (work: () => Promise<void>) => {
     problem.value = "";
-    saved.value = false;
     await work().catch((why: unknown) => void (problem.value = problemText(why)));
   };
   const save = () =>
     attempt(async () => {
       const content = { id: id.value, body: body.value, ...(kind === "triggers" ? { triggerType: when.value, triggerOperation: operation.value } : {}) };
       await (isNew ? sql("POST", parts, { body: content }) : sql("PUT", [...parts, script.id], { body: content }));
-      saved.value = true;
       onSaved(id.value);
     });
   const remove = () => attempt(async () => void (await sql("DELETE", [...parts, script.id]), onGone()));
@@ -123,7 +122,7 @@ function ScriptEditor({ kind, script, isNew, onSaved, onGone, ...properties }: C
       </div>
       <Editor language="javascript" label={text(kind as TextName)} start={body.value} onChange={canWrite.value ? (v) => (body.value = v) : undefined} />
       {problem.value && <Notice kind="error">{problem.value}</Notice>}
-      {saved.value && <Notice kind="good">{text("saved")}</Notice>}
+      {isSaved && !problem.value && body.value === script.body && <Notice kind="good">{text("saved")}</Notice>}
       {canWrite.value && session.value!.overview && (
         <div class="buttons">
           <button type="button" disabled={!id.value} onClick={() => void save()}>
@@ -147,14 +146,14 @@ export function Scripts(properties: ContainerProperties) {
   const kind = useSignal<Kind>("sprocs");
   const chosen = useSignal("");
   const isNew = useSignal(false);
+  const saved = useSignal(""); // the script whose last change was saved
   const found = useRead(async () => {
     const answer = await sql<Record<string, Script[]>>("GET", ["dbs", place.database, "colls", place.container, kind.value]);
     return { kind: kind.value, list: answer.body[lists[kind.value]] ?? [] };
   }, [place.container, kind.value]);
   const list = found.value.value?.kind === kind.value ? found.value.value.list : [];
   const script = isNew.value ? { id: "", body: templates[kind.value] } : list.find((s) => s.id === chosen.value);
-  const choose = (id: string) => ((isNew.value = false), (chosen.value = id));
-  const owner = container.value?.api;
+  const choose = (id: string) => ((isNew.value = false), (saved.value = ""), (chosen.value = id));
   return (
     <section class="panel" aria-label={text("scripts")}>
       <div class="buttons">
@@ -164,13 +163,13 @@ export function Scripts(properties: ContainerProperties) {
             <bdi>{s.id}</bdi>
           </button>
         ))}
-        {canWrite.value && (
+        {canWrite.value && !isForeign.value && (
           <button type="button" class="quiet" onClick={() => (isNew.value = true)}>
             {text("newScript")}
           </button>
         )}
       </div>
-      {owner && owner !== "sql" && <p class="about">{text("scriptsOfOwner", { api: owner })}</p>}
+      {isForeign.value && <p class="about">{text("scriptsOfOwner", { api: apiNames[container.value!.api] ?? container.value!.api })}</p>}
       <Problem of={found.problem.value} />
       {!script && list.length === 0 && <p class="about">{text("noScripts")}</p>}
       {script && (
@@ -180,7 +179,8 @@ export function Scripts(properties: ContainerProperties) {
           kind={kind.value}
           script={script}
           isNew={isNew.value}
-          onSaved={(id) => (found.refresh(), choose(id))}
+          isSaved={saved.value === script.id && script.id !== ""}
+          onSaved={(id) => (found.refresh(), choose(id), (saved.value = id))}
           onGone={() => (found.refresh(), choose(""))}
         />
       )}

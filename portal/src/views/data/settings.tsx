@@ -5,8 +5,9 @@ import { systemProperties } from "../../items";
 import { text } from "../../i18n";
 import { Notice, Problem } from "../../parts/common";
 import { Editor } from "../../parts/editor";
-import { addressOf, canWrite, go } from "../../state";
+import { addressOf, canWrite, container, go, isForeign } from "../../state";
 import type { ContainerProperties } from "./explorer";
+import { apiNames } from "./scripts";
 
 const hidden = [...systemProperties, "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "statistics"];
 
@@ -35,18 +36,20 @@ export function ContainerSettings({ place, collection, changed }: ContainerPrope
   return (
     <section class="panel" aria-label={text("settings")}>
       <p class="about">
-        {text("settingsAbout")} <a href={addressOf({ view: "throughput" })}>{text("throughput")}</a>
+        {isForeign.value ? text("settingsOfOwner", { api: apiNames[container.value!.api] ?? container.value!.api }) : text("settingsAbout")} <a href={addressOf({ view: "throughput" })}>{text("throughput")}</a>
       </p>
-      <Editor language="json" label={text("settings")} start={value.value} onChange={canWrite.value ? (v) => (value.value = v) : undefined} />
+      <Editor language="json" label={text("settings")} start={value.value} onChange={canWrite.value && !isForeign.value ? (v) => (value.value = v) : undefined} />
       <Problem of={problem.value} />
       {saved.value && <Notice kind="good">{text("saved")}</Notice>}
       {canWrite.value && (
         <>
-          <div class="buttons">
-            <button type="button" onClick={save} disabled={value.value === shown}>
-              {text("save")}
-            </button>
-          </div>
+          {!isForeign.value && (
+            <div class="buttons">
+              <button type="button" onClick={save} disabled={value.value === shown}>
+                {text("save")}
+              </button>
+            </div>
+          )}
           <form class="line-form" onSubmit={remove}>
             <label>
               {text("typeToDelete", { name: place.container })}

@@ -193,6 +193,8 @@ typedef struct container_creation {
                         * and the new one keeps its throughput. E_PRECONDITION: it changed, or has items. 0: E_CONFLICT */
     bool truncates;    /* the replaced container may have items; they are deleted with it */
     bool any_case;     /* E_CONFLICT also if a container's name differs only in the case of ASCII letters */
+    uint64_t as_of;    /* account_lsn before databases' memos were read from which the settings follow: E_RETRY_WITH if a memo was replaced
+                        * after it. 0: none was read */
 
     container *container_out;
     offer offer_out; /* if offer_made */

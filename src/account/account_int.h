@@ -92,6 +92,7 @@ struct account {
     container_node *containers_swept;
     offer_node *offers, *offers_by_resource;
     account_numbers numbers; /* used only by the committer */
+    uint64_t noted;          /* likewise: the version of the newest memo of a database since the start */
     _Atomic uint64_t lsn;    /* lsn of the newest published change */
     atomic_uint sweeps_in_flight;
     atomic_uint wide;           /* changes in progress that affect several homes (account/wide.h) */

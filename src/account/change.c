@@ -163,6 +163,7 @@ static err apply_note_database(account_change *change, commit_group *group) {
     }
     note->database_out = database_new(d->number, slice_str(d->id), now_s(a), a->numbers.version++, d->shares_throughput, note->memo);
     change->made = node;
+    a->noted = note->database_out->version;
     account__put_database(&group->batch, note->database_out);
     commit_link(group, &change->hook);
     return OK;
@@ -376,6 +377,9 @@ static err apply_create_container(account_change *change, commit_group *group) {
     container *c;
     if (!d) {
         return account__missing(change->op, E_OWNER_NOT_FOUND);
+    }
+    if (create->as_of && create->as_of < a->noted) {
+        return E_RETRY_WITH;
     }
     TRY(read_settings(change, create->settings, (settings_rules){create->hierarchical_allowed, create->rows}, create->api, create->memo,
                       &c));

@@ -40,6 +40,22 @@ suite("change streams of databases", (t) => {
     await stream.close();
   });
 
+  t.it("see collections that are made while the first stream opens", async () => {
+    for (let round = 0; round < 12; round++) {
+      const db = fresh();
+      await db.collection("there").insertOne({ _id: 0 });
+      const names = Array.from({ length: 8 }, (_, i) => `c${i}`);
+      const making = names.map((name) => db.createCollection(name));
+      const stream = await watch(db);
+      await Promise.all(making);
+      await Promise.all(names.map((name) => db.collection(name).insertOne({ _id: 1 })));
+      const seen = (await take(stream, names.length)).map((e) => e.ns.coll);
+      assert.deepEqual(seen.sort(), names, `round ${round}`);
+      await stream.close();
+      await db.dropDatabase();
+    }
+  });
+
   t.it("see the whole deployment", async () => {
     const [one, other] = [fresh(), fresh()];
     await one.collection("a").insertOne({ _id: "before" });

@@ -129,6 +129,43 @@ suite("change streams", (t) => {
     assert.deepEqual(kinds, ["insert", "drop", "invalidate"]);
   });
 
+  // By bare commands: a driver would not show which batch an event came in.
+  const opened = async (collection, stages, cursor) => {
+    const command = { aggregate: collection.collectionName, pipeline: [{ $changeStream: {} }, ...stages], cursor };
+    return (await t.command(command)).cursor.id;
+  };
+  const batches = async (collection, id, options) => {
+    const found = [];
+    while (id && found.length < 20) {
+      const { cursor } = await t.command({ getMore: id, collection: collection.collectionName, maxTimeMS: 100, ...options });
+      found.push(cursor.nextBatch.map((e) => e.operationType));
+      id = Number(cursor.id) ? cursor.id : 0;
+    }
+    return found.filter((batch) => batch.length);
+  };
+
+  t.it("end one event after the other, if a batch has room for one", async () => {
+    const dropped = await make();
+    const id = await opened(dropped, [], { batchSize: 1 });
+    await dropped.insertMany([{ _id: 1 }, { _id: 2 }]);
+    const [first] = (await t.command({ getMore: id, collection: dropped.collectionName, batchSize: 2 })).cursor.nextBatch;
+    assert.equal(first.documentKey._id, 1);
+    await dropped.drop();
+    assert.deepEqual(await batches(dropped, id, { batchSize: 1 }), [["drop"], ["invalidate"]]);
+
+    const renamed = await make();
+    const other = await opened(renamed, [], { batchSize: 1 });
+    await renamed.rename(`${renamed.collectionName}new`);
+    assert.deepEqual(await batches(renamed, other, { batchSize: 1 }), [["rename"], ["invalidate"]]);
+  });
+
+  t.it("pass the events at their end through the stages", async () => {
+    const collection = await make();
+    const id = await opened(collection, [{ $match: { operationType: { $in: ["insert", "drop"] } } }], {});
+    await collection.drop();
+    assert.deepEqual(await batches(collection, id, {}), [["drop"]]);
+  });
+
   t.it("end when the collection is renamed", async () => {
     const collection = await make();
     const stream = await watch(collection);

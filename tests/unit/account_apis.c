@@ -395,6 +395,24 @@ static void failed_writes_change_nothing(void **state) {
     assert_string_equal(listing(), "b mongo " MEMO " ");
 }
 
+/* What a container's settings take from the memo of a database is not older than the memo. */
+static void a_container_follows_the_newest_memo_of_its_database(void **state) {
+    (void)state;
+    container_creation before = {.database = harness_name("d"),
+                                 .settings = harness_bson(&h, "{\"id\":\"before\"," KEY "}"),
+                                 .throughput = {.kind = THROUGHPUT_MANUAL, .value = 400},
+                                 .as_of = account_lsn(h.account)};
+    container_creation after = before;
+    database_noting note = {.database = harness_name("d"), .memo = harness_bson(&h, MEMO)};
+    assert_int_equal(harness_change(&h, &note, account_note_database), OK);
+    database_give(note.database_out);
+    assert_int_equal(harness_change(&h, &before, account_create_container), E_RETRY_WITH);
+    assert_null(before.container_out);
+    after.as_of = account_lsn(h.account);
+    assert_int_equal(harness_change(&h, &after, account_create_container), OK);
+    container_give(after.container_out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define ON_BOTH(test)                                                                                                                      \
@@ -411,6 +429,7 @@ int main(void) {
         ON_BOTH(an_empty_container_is_replaced_by_a_new_one),
         ON_BOTH(a_container_with_items_is_truncated),
         ON_BOTH(names_that_are_taken),
+        ON_BOTH(a_container_follows_the_newest_memo_of_its_database),
         ON_BOTH(failed_writes_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

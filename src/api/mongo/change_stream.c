@@ -322,18 +322,19 @@ bool mongo_stream_take(void *context, const follow_change *change) {
     return s->failed == OK;
 }
 
-/* ---- the end of a stream ---- */
+/* ---- the end of a stream ----
+ *
+ * The events that end a stream are held by its cursor, as they are before the stages, until a batch has room for them. */
 
 /* `to`: the new name after a rename; empty: none. */
-static void add_end(mongo_request *q, const char *operation, bool with_namespace, slice to) {
-    mongo_batch *b = q->batch;
-    const mongo_watch *w = &b->cursor->stream->watch;
-    arena *a = q->frame->arena;
-    buf out = buf_init(BUF_NO_LIMIT);
-    mql_builder event = mql_build(&out);
-    mongo_token_add(&event, SLICE_LIT("_id"), buf_view(&b->cursor->position));
+static void hold_end(mongo_request *q, const char *operation, bool with_namespace, slice to) {
+    mongo_cursor *c = q->batch->cursor;
+    const mongo_watch *w = &c->stream->watch;
+    mql_builder event = mql_build(&c->held);
+    mongo_token_add(&event, SLICE_LIT("_id"), buf_view(&c->position));
     mongo_add_text(&event, "operationType", slice_str(operation));
-    mql_add(&event, SLICE_LIT("clusterTime"), mql_timestamp(a, (uint32_t)(q->now_ms / 1000), 1));
+    mql_add(&event, SLICE_LIT("clusterTime"), mql_timestamp(q->frame->arena, (uint32_t)(q->now_ms / 1000), 1));
+    mongo_add_date(&event, "wallTime", q->now_ms);
     if (with_namespace) {
         mongo_open_document(&event, "ns");
         mongo_add_text(&event, "db", w->database);
@@ -346,16 +347,29 @@ static void add_end(mongo_request *q, const char *operation, bool with_namespace
         mongo_add_text(&event, "coll", to);
         mql_close(&event);
     }
-    mongo_batch_add(q, b, mql_built(&event));
-    buf_free(&out);
+    mql_built(&event);
+}
+
+/* Gives the held events for which the batch has room. */
+static void give_held(mongo_request *q) {
+    mongo_cursor *c = q->batch->cursor;
+    slice rest = slice_skip(buf_view(&c->held), c->held_at), event;
+    err code = buf_ok(&c->held) ? OK : E_MEMORY;
+    while (code == OK && mongo_stream_has_room(q, 0) && wire_next(&rest, &event)) {
+        code = mongo_stream_emit(q, event);
+        c->held_at += event.n;
+    }
+    q->batch->token = arena_copy(q->frame->arena, buf_view(&c->position));
+    mongo_streaming_free(q);
+    mongo_batch_answer(q, code);
 }
 
 static void end_stream(mongo_request *q, const char *operation, slice to) {
     q->op.detail_n = 0;
     q->batch->cursor->ended = true;
-    add_end(q, operation, true, to);
-    add_end(q, "invalidate", false, SLICE_EMPTY);
-    mongo_batch_answer(q, OK);
+    hold_end(q, operation, true, to);
+    hold_end(q, "invalidate", false, SLICE_EMPTY);
+    give_held(q);
 }
 
 /* The collection's new name, if it was renamed since the stream was opened; otherwise empty. */
@@ -378,7 +392,6 @@ static void followed(call *c) {
     streaming *s = q->streaming;
     err code = c->code != OK ? c->code : s->failed;
     slice position = s->full && s->last.n ? arena_copy(q->frame->arena, buf_view(&s->last)) : q->call.follow.position;
-    mongo_streaming_free(q);
     if (code == E_OWNER_NOT_FOUND) {
         end_stream(q, "drop", SLICE_EMPTY);
         return;
@@ -393,6 +406,7 @@ static void followed(call *c) {
         end_stream(q, "rename", to);
         return;
     }
+    mongo_streaming_free(q);
     mongo_batch_answer(q, c->code != OK ? mongo_stream_error(q, code) : code);
 }
 
@@ -426,6 +440,10 @@ void mongo_stream_continue(mongo_request *q) {
     }
     if (b->cursor->stream->wide) {
         mongo_wide_continue(q);
+        return;
+    }
+    if (b->cursor->ended) {
+        give_held(q);
         return;
     }
     call_follow_init(f, &q->front->core, &q->frame->client, &q->op, b->cursor->container, followed);

@@ -59,11 +59,17 @@ static err exists(mongo_request *q) {
                       q->database.p, slice_shown(q->creation->collection), q->creation->collection.p);
 }
 
+static err make_collection(mongo_request *q);
+
 static err collection_made(mongo_request *q) {
     container_creation *create = (container_creation *)q->change;
     mongo_creation *c = q->creation;
     err code = q->change->commit.code;
     q->container = create->container_out;
+    if (code == E_RETRY_WITH) { /* the first wide change stream of its database or of the deployment came between */
+        q->op.detail_n = 0;
+        return make_collection(q);
+    }
     op_charge(&q->op, CHARGE_METADATA_WRITE);
     if (code == E_CONFLICT && c->may_exist) {
         q->op.detail_n = 0;
@@ -93,6 +99,7 @@ static err make_collection(mongo_request *q) {
         c->memo.indexes = mongo_memo_of(&(container){0}).indexes;
     }
     if (mql_is_missing(mongo_member(c->memo.options, "viewOn"))) {
+        create->as_of = account_lsn(q->front->core.account);
         c->memo.log_minutes = mongo_wide_log_minutes(q->front, q->database);
     }
     TRY(mongo_settings_of(&q->op, c->collection, &c->memo, &create->settings));

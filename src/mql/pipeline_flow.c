@@ -127,8 +127,8 @@ static err memory_error(mql_flow *f, err e) {
         return e;
     }
     return mql_fail(f->run->op, 292,
-                    "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit of %zu bytes, but didn't allow external "
-                    "spilling; pass allowDiskUse:true to opt in",
+                    "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit of %zu bytes: nothing is written to disk, "
+                    "also with allowDiskUse",
                     f->budget ? f->budget->max : 0);
 }
 

@@ -187,8 +187,8 @@ static slice also_excluded(slice given, const index_policy *policy) {
 
 /* The result must mean the same as what was given, since settings are parsed again at every start. */
 void index_policy_canonical(bson_t *settings, slice given, const index_policy *read) {
-    static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes", "keyIndexes"};
-    size_t others_n = sizeof others / sizeof *others - !read->keys_n;
+    static const char *const others[] = {"compositeIndexes", "vectorIndexes", "fullTextIndexes", "keyIndexes", "round"};
+    size_t others_n = sizeof others / sizeof *others - (read->keys_n ? !read->round : 2);
     bson_t policy;
     bson_iter_t it;
     bson_append_document_begin(settings, "indexingPolicy", -1, &policy);

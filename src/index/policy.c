@@ -317,6 +317,10 @@ err index_policy_parse(op *o, slice bson, const doc_path *keys, size_t keys_n, i
     TRY(read_all(o, bson, root, policy_out));
     policy_out->rest_included = root->subtree != RULE_EXCLUDE;
     policy_out->lean = index__has(bson, "lean");
+    bson_iter_t it;
+    if (policy_out->lean && index__has(bson, "round") && doc_find_key(bson, SLICE_LIT("round"), &it)) {
+        policy_out->round = BSON_ITER_HOLDS_INT32(&it) ? (uint32_t)bson_iter_int32(&it) : 0;
+    }
     if (root->children || !policy_out->rest_included) {
         policy_out->root = root;
     }
@@ -466,7 +470,7 @@ bool index_policy_same(const index_policy *a, const index_policy *b) {
     if (a->off || b->off) {
         return a->off == b->off;
     }
-    bool same = a->rest_included == b->rest_included && a->lean == b->lean && same_nodes(a->root, b->root) &&
+    bool same = a->rest_included == b->rest_included && a->lean == b->lean && a->round == b->round && same_nodes(a->root, b->root) &&
                 a->composites_n == b->composites_n && same_keys(a, b) && same_spatials(a, b) && same_texts(a, b);
     for (size_t i = 0; same && i < a->composites_n; i++) {
         same = has_composite(b, a->composites[i].id);

@@ -99,6 +99,7 @@ typedef struct index_embedding {
 typedef struct index_policy {
     bool off;               /* indexingMode none */
     bool rest_included;     /* properties that no path names are indexed */
+    uint32_t round;         /* of a lean policy: one that differs only in this has the same entries, built anew */
     bool lean;              /* only included paths have entries: see above */
     const index_node *root; /* NULL: the policy has no path besides the catch-all */
     const index_composite *composites;

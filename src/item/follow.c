@@ -220,6 +220,18 @@ static bool take_stretches(follower *f, slice rest) {
     return good && rest.n == 0 && epk_cmp(&from, &f->max) == 0;
 }
 
+bool follow_position_part(slice position, epk *min_out, epk *max_out) {
+    uint64_t version, mode, kind, container, since, n;
+    stretch s;
+    bool good = slice_take_be(&position, 1, &version) && slice_take_be(&position, 1, &mode) && slice_take_be(&position, 1, &kind) &&
+                slice_take_be(&position, 4, &container) && slice_take_be(&position, 8, &since) && slice_take_be(&position, 2, &n) &&
+                kind == KIND_HASHES && n > 0 && n <= LIMIT_FOLLOW_STRETCHES && epk_take(&position, min_out);
+    for (uint64_t i = 0; i < n && good; i++) {
+        good = take_place(&position, version == POSITION_VERSION_PLACES, &s) && epk_take(&position, max_out);
+    }
+    return good && position.n == 0;
+}
+
 /* ---- open and close ---- */
 
 static void copy_key(follower *f, const pkey *from, pkey *to) {

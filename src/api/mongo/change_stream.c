@@ -175,13 +175,22 @@ static void was_opened(call *c) {
     mongo_batch_answer(q, code);
 }
 
+void mongo_stream_from(call_follow *f, slice position) {
+    epk min, max;
+    f->start.mode = FOLLOW_VERSIONS;
+    f->start.position = position;
+    if (position.n && follow_position_part(position, &min, &max)) {
+        f->start.min = min;
+        f->start.max = max;
+    }
+}
+
 /* Checks the start position; without one, takes the current position. */
 static err open_follower(mongo_request *q) {
     mongo_opening *o = q->state;
     call_follow *f = &q->call.follow;
     call_follow_init(f, &q->front->core, &q->frame->client, &q->op, q->container, was_opened);
-    f->start.mode = FOLLOW_VERSIONS;
-    f->start.position = o->position;
+    mongo_stream_from(f, o->position);
     f->start.from_now = !o->position.n && !o->since_s;
     f->wait_ms = 0;
     f->sink = refuse_all;
@@ -194,7 +203,7 @@ static err log_is_on(mongo_request *q) {
     container_give(q->container);
     q->container = NULL;
     TRY(mongo_need_collection(q));
-    return open_follower(q);
+    return q->logged(q);
 }
 
 /* Another stream may do the same at the same time. */
@@ -203,13 +212,27 @@ static err turn_log_on(mongo_request *q) {
     q->container = NULL;
     TRY(mongo_need_collection(q));
     if (item_versions_kept(q->container)) {
-        return open_follower(q);
+        return q->logged(q);
     }
     mongo_memo memo = mongo_memo_of(q->container);
     memo.log_minutes = MONGO_LOG_MINUTES;
     q->conflict = turn_log_on;
     mongo_change_collection(q, &memo, log_is_on);
     return OK;
+}
+
+err mongo_stream_log(mongo_request *q, mongo_handler then) {
+    if (item_versions_kept(q->container)) {
+        return then(q);
+    }
+    TRY(mongo_need_writable(q));
+    if (!(q->conn->reach.verbs & ACCESS_ALTER)) {
+        return op_fail_as(
+            &q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
+            "The first change stream of a collection turns on its log, which changes the collection: open one with a read-write key.");
+    }
+    q->logged = then;
+    return turn_log_on(q);
 }
 
 err mongo_stream_open(mongo_request *q, slice stages) {
@@ -235,16 +258,7 @@ err mongo_stream_open(mongo_request *q, slice stages) {
     if (wide) {
         return mongo_wide_open(q, o, deployment);
     }
-    if (item_versions_kept(q->container)) {
-        return open_follower(q);
-    }
-    TRY(mongo_need_writable(q));
-    if (!(q->conn->reach.verbs & ACCESS_ALTER)) {
-        return op_fail_as(
-            &q->op, E_FORBIDDEN, CODE_UNAUTHORIZED,
-            "The first change stream of a collection turns on its log, which changes the collection: open one with a read-write key.");
-    }
-    return turn_log_on(q);
+    return mongo_stream_log(q, open_follower);
 }
 
 /* ---- events ---- */
@@ -447,8 +461,7 @@ void mongo_stream_continue(mongo_request *q) {
         return;
     }
     call_follow_init(f, &q->front->core, &q->frame->client, &q->op, b->cursor->container, followed);
-    f->start.mode = FOLLOW_VERSIONS;
-    f->start.position = buf_view(&b->cursor->position);
+    mongo_stream_from(f, buf_view(&b->cursor->position));
     f->items_max = b->rows_max;
     f->bytes_max = MONGO_BATCH_BYTES / 2;
     f->wait_ms = wait_ms < 0 ? 0 : wait_ms > 60000 ? 60000 : (unsigned)wait_ms;

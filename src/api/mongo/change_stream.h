@@ -21,4 +21,5 @@ typedef struct mongo_stream {
 
 bool mongo_is_stream(slice stages);                               /* whether the first stage is $changeStream */
 MUST_CHECK err mongo_stream_open(mongo_request *q, slice stages); /* the aggregate */
+MUST_CHECK err mongo_stream_tokens(mongo_request *q);             /* the custom action GetChangeStreamTokens (change_tokens.c) */
 void mongo_stream_continue(mongo_request *q);                     /* the getMore; q->batch is set */

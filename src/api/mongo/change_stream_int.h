@@ -31,6 +31,12 @@ mongo_cursor *mongo_stream_cursor(mongo_request *q, const mongo_opening *o);
 /* Maps errors of followers to MongoDB's. */
 err mongo_stream_error(mongo_request *q, err code);
 
+/* Calls `then` when the collection's log is on. The first stream turns it on, which needs a read-write key. */
+MUST_CHECK err mongo_stream_log(mongo_request *q, mongo_handler then);
+
+/* Begins at a position, and follows what it follows: a collection, or with a token of GetChangeStreamTokens one physical partition. */
+void mongo_stream_from(call_follow *f, slice position);
+
 bool mongo_stream_take(void *context, const follow_change *change); /* the sink of a follower; on a worker */
 bool mongo_stream_has_room(const mongo_request *q, size_t bytes);
 MUST_CHECK err mongo_stream_emit(mongo_request *q, slice event); /* passes an event through the stages, into the batch */

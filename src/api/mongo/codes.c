@@ -64,6 +64,7 @@ static const struct {
     {197, "InvalidIndexSpecificationOption"},
     {206, "NoSuchSession"},
     {217, "IncompleteTransactionHistory"},
+    {224, "QueryFeatureNotAllowed"},
     {225, "TransactionTooOld"},
     {238, "NotImplemented"},
     {241, "ConversionFailure"},

@@ -2,9 +2,11 @@
 
 #include "account/rid.h"
 #include "api/mongo/change_wide.h"
+#include "api/mongo/filter_kind.h"
 #include "api/mongo/views.h"
 #include "doc/json.h"
 #include "item/range_info.h"
+#include "mql/match_tree.h"
 #include "throughput/charge.h"
 
 slice mongo_json(arena *a, const char *json) {
@@ -193,14 +195,61 @@ static slice options_of(mongo_request *q) {
 }
 
 static err refuse_options(mongo_request *q) {
-    static const char *const refused[] = {"capped", "timeseries", "clusteredIndex", "encryptedFields", "expireAfterSeconds"};
+    static const struct {
+        const char *name, *instead;
+    } refused[] = {
+        {"capped", "a TTL index removes old documents, and a change stream follows new ones"},
+        {"timeseries", "use a collection with an index on the time"},
+        {"clusteredIndex", "documents are kept by their _id anyway"},
+        {"encryptedFields", "encrypt on the client"},
+        {"expireAfterSeconds", "create a TTL index"},
+    };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        mql_value v = mongo_arg(q, refused[i]);
+        mql_value v = mongo_arg(q, refused[i].name);
         if (!mql_is_nullish(v) && !(v.type == BSON_TYPE_BOOL && !mql_as_bool(v))) {
-            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "The option '%s' of create is not supported.", refused[i]);
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "The option '%s' of create is not supported: %s.",
+                              refused[i].name, refused[i].instead);
         }
     }
     return OK;
+}
+
+static bool is_one_of(mql_value v, const char *const *texts, size_t n) {
+    bool found = mql_is_missing(v);
+    for (size_t i = 0; i < n && !found; i++) {
+        found = mql_is_text(v) && slice_eq(mql_as_text(v), slice_str(texts[i]));
+    }
+    return found;
+}
+
+/* A validator is a filter of one document by itself. */
+static bool is_possible_validator(const mql_node *n, unsigned depth) {
+    bool good = n->kind != MQL_TEXT && n->kind != MQL_NEAR;
+    for (const mql_node *m = n->first; m && good; m = m->next) {
+        good = depth < LIMIT_JSON_DEPTH && is_possible_validator(m, depth + 1);
+    }
+    return good;
+}
+
+/* `validator`, `validationLevel` and `validationAction` of create and collMod. */
+static err check_validation(mongo_request *q) {
+    static const char *const levels[] = {"off", "strict", "moderate"}, *const actions[] = {"error", "warn"};
+    slice validator;
+    mongo_scope scope;
+    const mql_match *match;
+    TRY(mongo_arg_document(q, "validator", &validator));
+    if (!is_one_of(mongo_arg(q, "validationLevel"), levels, 3) || !is_one_of(mongo_arg(q, "validationAction"), actions, 2)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE,
+                          "validationLevel is \"off\", \"strict\" or \"moderate\", and validationAction \"error\" or \"warn\".");
+    }
+    if (validator.n <= 5) {
+        return OK;
+    }
+    TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
+    TRY(mql_match_parse(&scope.scope, validator, &match));
+    return is_possible_validator(mql_match_root(match), 0)
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_FEATURE_NOT_ALLOWED, "$text and $near are not allowed in a validator.");
 }
 
 static err check_plain(mongo_request *q) {
@@ -210,9 +259,8 @@ static err check_plain(mongo_request *q) {
 }
 
 err mongo_create(mongo_request *q) {
-    slice validator;
     TRY(refuse_options(q));
-    TRY(mongo_arg_document(q, "validator", &validator));
+    TRY(check_validation(q));
     TRY(mongo_find_collection(q));
     mongo_creation *c = arena_new(q->frame->arena, mongo_creation);
     *c = (mongo_creation){.collection = q->collection, .then = created, .memo = {.options = options_of(q)}};
@@ -366,14 +414,34 @@ static err modify_view(mongo_request *q) {
     return OK;
 }
 
+/* Members of the command besides those of any command. */
+static err check_modified(mongo_request *q) {
+    static const char *const names[] = {"index",  "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages",
+                                        "viewOn", "pipeline",  "comment",         "writeConcern",     "maxTimeMS",
+                                        "lsid",   "txnNumber", "apiVersion",      "apiStrict",        "apiDeprecationErrors"};
+    doc_walk w;
+    doc_element e;
+    doc_walk_init(&w, q->message.body);
+    for (doc_walk_next(&w, &e); doc_walk_next(&w, &e);) {
+        bool known = e.key.n && e.key.p[0] == '$';
+        for (size_t i = 0; i < sizeof names / sizeof *names && !known; i++) {
+            known = slice_eq(e.key, slice_str(names[i]));
+        }
+        if (!known) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "collMod cannot change '%.*s'.", slice_shown(e.key), e.key.p);
+        }
+    }
+    return OK;
+}
+
 err mongo_coll_mod(mongo_request *q) {
-    slice validator;
     TRY(mongo_need_collection(q));
     TRY(mongo_need_own(q));
+    TRY(check_modified(q));
     if (mongo_is_view(q->container)) {
         return modify_view(q);
     }
-    TRY(mongo_arg_document(q, "validator", &validator));
+    TRY(check_validation(q));
     if (!mql_is_missing(mongo_arg(q, "viewOn"))) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "'viewOn' is only supported when modifying a view");
     }

@@ -22,6 +22,9 @@ void mongo_with_database(mongo_request *q, throughput_setting throughput, mongo_
 /* Replaces the memo and the settings of q->container, then q->container by its new version. E_PRECONDITION: another client changed it. */
 void mongo_change_collection(mongo_request *q, const mongo_memo *memo, mongo_handler then);
 
+/* Replaces all indexes but that of _id by the command's `indexes`, and calls `then` when they can be used. */
+MUST_CHECK err mongo_replace_indexes(mongo_request *q, mongo_handler then);
+
 /* collMod's `index`: changes expireAfterSeconds or hidden of an index in the memo, and the collection. */
 MUST_CHECK err mongo_modify_index(mongo_request *q, mongo_memo *memo);
 

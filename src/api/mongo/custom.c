@@ -1,4 +1,5 @@
 /* The service's extension commands: customAction. */
+#include "api/mongo/change_stream.h"
 #include "api/mongo/collections.h"
 
 /* ---- arguments ---- */
@@ -150,12 +151,28 @@ static err create_collection(mongo_request *q) {
     return OK;
 }
 
-static err update_collection(mongo_request *q) {
+static err update_throughput(mongo_request *q) {
     uint32_t number;
-    TRY(read_collection(q));
-    TRY(mongo_need_collection(q));
     TRY(find_database(q, &number));
     return change_offer(q, number, q->container->space->container);
+}
+
+static err update_collection(mongo_request *q) {
+    slice indexes;
+    throughput_setting setting;
+    TRY(read_collection(q));
+    TRY(need(q, ACCESS_ALTER));
+    TRY(read_throughput(q, &setting));
+    TRY(mongo_arg_array(q, "indexes", &indexes));
+    TRY(mongo_need_collection(q));
+    TRY(mongo_need_writable(q));
+    return mql_is_missing(mongo_arg(q, "indexes")) ? update_throughput(q) : mongo_replace_indexes(q, update_throughput);
+}
+
+static err change_stream_tokens(mongo_request *q) {
+    TRY(need(q, ACCESS_READ));
+    TRY(read_collection(q));
+    return mongo_stream_tokens(q);
 }
 
 static err get_collection(mongo_request *q) {
@@ -189,8 +206,13 @@ err mongo_custom_action(mongo_request *q) {
         const char *name;
         mongo_handler handle;
     } actions[] = {
-        {"CreateDatabase", create_database},     {"UpdateDatabase", update_database},     {"GetDatabase", get_database},
-        {"CreateCollection", create_collection}, {"UpdateCollection", update_collection}, {"GetCollection", get_collection},
+        {"CreateDatabase", create_database},
+        {"UpdateDatabase", update_database},
+        {"GetDatabase", get_database},
+        {"CreateCollection", create_collection},
+        {"UpdateCollection", update_collection},
+        {"GetCollection", get_collection},
+        {"GetChangeStreamTokens", change_stream_tokens},
     };
     slice name;
     TRY(mongo_arg_text(q, "customAction", &name));

@@ -71,12 +71,12 @@ static err check_partial(mongo_request *q, const mongo_index *x) {
 }
 
 /* The core removes documents by their age or by dates that they hold, not by both. */
-static err check_other_expiries(mongo_request *q, const mongo_index *x) {
+static err check_other_expiries(mongo_request *q, const mongo_memo *memo, const mongo_index *x) {
     bool by_age = !mql_is_missing(mongo_member(x->key, "_ts"));
     doc_walk w;
     doc_element e;
     mongo_index other;
-    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); doc_walk_next(&w, &e);) {
+    for (doc_walk_init(&w, memo->indexes); doc_walk_next(&w, &e);) {
         bool expires = mongo_index_read(e.value, &other) && other.expires;
         if (expires && by_age != !mql_is_missing(mongo_member(other.key, "_ts"))) {
             return cannot(q, "A TTL index on _ts cannot be combined with TTL indexes on other fields", x->name);
@@ -85,7 +85,7 @@ static err check_other_expiries(mongo_request *q, const mongo_index *x) {
     return OK;
 }
 
-static err check_expiry(mongo_request *q, const mongo_index *x) {
+static err check_expiry(mongo_request *q, const mongo_memo *memo, const mongo_index *x) {
     if (!x->expires) {
         return OK;
     }
@@ -95,7 +95,7 @@ static err check_expiry(mongo_request *q, const mongo_index *x) {
     if (!mql_is_missing(mongo_member(x->key, "_id"))) {
         return op_fail_as(&q->op, E_BAD_REQUEST, 197, "The field 'expireAfterSeconds' is not valid for an _id index specification");
     }
-    TRY(check_other_expiries(q, x));
+    TRY(check_other_expiries(q, memo, x));
     return x->expire_s >= 0 && x->expire_s <= INT32_MAX
                ? OK
                : cannot(q, "TTL index 'expireAfterSeconds' option must be within an acceptable range", x->name);
@@ -150,7 +150,7 @@ static err check_wildcard(mongo_request *q, const mongo_index *x) {
     return OK;
 }
 
-static err check_options(mongo_request *q, const mongo_index *x) {
+static err check_options(mongo_request *q, const mongo_memo *memo, const mongo_index *x) {
     mql_value collation = mongo_member(x->spec, "collation");
     const mql_collation *opened;
     if (collation.type == BSON_TYPE_DOCUMENT) {
@@ -159,11 +159,11 @@ static err check_options(mongo_request *q, const mongo_index *x) {
     TRY(check_names(q, x));
     TRY(check_wildcard(q, x));
     TRY(check_partial(q, x));
-    return check_expiry(q, x);
+    return check_expiry(q, memo, x);
 }
 
 /* One text index for a collection; places and texts cannot be unique, and a text index has no collation. */
-static err check_special(mongo_request *q, const mongo_index *x) {
+static err check_special(mongo_request *q, const mongo_memo *memo, const mongo_index *x) {
     const mql_index *parsed;
     TRY(mql_index_parse(&q->op, x->spec, &parsed));
     slice place;
@@ -177,7 +177,7 @@ static err check_special(mongo_request *q, const mongo_index *x) {
     if (kind == MQL_INDEX_WORDS && mongo_member(x->spec, "collation").type == BSON_TYPE_DOCUMENT) {
         return cannot(q, "A text index cannot have a collation", x->name);
     }
-    for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); kind == MQL_INDEX_WORDS && doc_walk_next(&w, &e);) {
+    for (doc_walk_init(&w, memo->indexes); kind == MQL_INDEX_WORDS && doc_walk_next(&w, &e);) {
         bool same = mongo_index_read(e.value, &other) && slice_eq(other.name, x->name);
         if (!same && mongo_index_is_text(&other)) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INDEX_OPTIONS_CONFLICT, "only one text index per collection allowed");
@@ -186,7 +186,8 @@ static err check_special(mongo_request *q, const mongo_index *x) {
     return OK;
 }
 
-static err check_index(mongo_request *q, const mongo_index *x) {
+/* `memo` has the other indexes. */
+static err check_index(mongo_request *q, const mongo_memo *memo, const mongo_index *x) {
     doc_walk w;
     doc_element e;
     size_t n = 0, max = q->front->surface == MONGO_SERVICE ? SERVICE_COMPOUND_MAX : COMPOUND_MAX;
@@ -196,8 +197,8 @@ static err check_index(mongo_request *q, const mongo_index *x) {
     if (n == 0 || n > max) {
         return cannot(q, "An index has at least one field, and not too many", x->name);
     }
-    TRY(check_options(q, x));
-    TRY(check_special(q, x));
+    TRY(check_options(q, memo, x));
+    TRY(check_special(q, memo, x));
     return check_unique(q, x);
 }
 
@@ -328,6 +329,7 @@ typedef struct indexing {
     mql_builder list; /* the new array */
     bool made_collection;
     mongo_request *q; /* the request that waits for the index */
+    mongo_handler built;
     net_delay delay;
     unsigned waited_ms;
 } indexing;
@@ -367,18 +369,7 @@ static err compare(mongo_request *q, const mongo_memo *memo, const mongo_index *
     return OK;
 }
 
-static void copy_indexes(indexing *c) {
-    doc_walk w;
-    doc_element e;
-    for (doc_walk_init(&w, c->memo.indexes); doc_walk_next(&w, &e);) {
-        mql_add_next(&c->list, mql_of(&e));
-        c->after++;
-    }
-}
-
 /* ---- createIndexes ---- */
-
-static err answer_created(mongo_request *q);
 
 /* The core builds the index in the background; like MongoDB, the command answers when it can be used. A build that takes long goes on after
  * the answer. */
@@ -387,7 +378,10 @@ static void look_again(net_delay *delay) {
     mongo_request *q = c->q;
     bool built = container_space_progress(q->container->space) >= 100;
     if (built || q->frame->client.left || c->waited_ms >= WAIT_MS_MAX || net_loop_is_stopping(q->frame->client.loop)) {
-        answer_created(q);
+        err code = c->built(q);
+        if (code != OK) {
+            mongo_fail(q, code);
+        }
         return;
     }
     c->waited_ms += WAIT_STEP_MS;
@@ -417,12 +411,26 @@ static err answer_created(mongo_request *q) {
     return OK;
 }
 
+/* Adds one to the memo's list. */
+static void append(mongo_request *q, indexing *c, slice spec) {
+    doc_walk w;
+    doc_element e;
+    for (doc_walk_init(&w, c->memo.indexes); doc_walk_next(&w, &e);) {
+        mql_add_next(&c->list, mql_of(&e));
+    }
+    mql_add_next(&c->list, mql_document(spec));
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
+    c->list = mql_build(&c->out);
+    c->after++;
+}
+
+/* Adds the indexes of the command to those of the memo. */
 static err read_indexes(mongo_request *q, indexing *c) {
     slice given;
     doc_walk w;
     doc_element e;
     TRY(mongo_arg_array(q, "indexes", &given));
-    copy_indexes(c);
+    c->after = mql_length(mql_array(c->memo.indexes));
     for (doc_walk_init(&w, given); given.n && doc_walk_next(&w, &e);) {
         mongo_index x;
         bool same;
@@ -431,15 +439,12 @@ static err read_indexes(mongo_request *q, indexing *c) {
         if (!spec.n || !mongo_index_read(spec, &x)) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "An index has a key and a name.");
         }
-        TRY(check_index(q, &x));
+        TRY(check_index(q, &c->memo, &x));
         TRY(compare(q, &c->memo, &x, &same));
-        if (!same) {
-            mql_add_next(&c->list, mql_document(spec));
-            c->after++;
+        if (!same && c->after == INDEXES_MAX) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_CANNOT_CREATE_INDEX, "A collection may have %d indexes at most.", INDEXES_MAX);
         }
-    }
-    if (c->after > INDEXES_MAX) {
-        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_CANNOT_CREATE_INDEX, "A collection may have %d indexes at most.", INDEXES_MAX);
+        same ? (void)0 : append(q, c, spec);
     }
     return OK;
 }
@@ -447,13 +452,22 @@ static err read_indexes(mongo_request *q, indexing *c) {
 static err create_in(mongo_request *q) {
     indexing *c = begin_change(q);
     c->made_collection = q->creation && q->creation->made;
-    err code = read_indexes(q, c);
-    slice list = mongo_built_copy(q->frame->arena, &c->list, &c->out);
-    TRY(code);
+    TRY(read_indexes(q, c));
     if (c->before == c->after) {
         return answer_created(q);
     }
-    c->memo.indexes = list;
+    c->built = answer_created;
+    mongo_change_collection(q, &c->memo, await_built);
+    return OK;
+}
+
+err mongo_replace_indexes(mongo_request *q, mongo_handler then) {
+    indexing *c = begin_change(q);
+    mql_add_next(&c->list, mql_element_at(mql_array(c->memo.indexes), 0));
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
+    c->list = mql_build(&c->out);
+    TRY(read_indexes(q, c));
+    c->built = then;
     mongo_change_collection(q, &c->memo, await_built);
     return OK;
 }
@@ -466,6 +480,35 @@ err mongo_create_indexes(mongo_request *q) {
     mongo_creation *c = arena_new(q->frame->arena, mongo_creation);
     *c = (mongo_creation){.collection = q->collection, .may_exist = true, .then = create_in};
     mongo_create_collection(q, c);
+    return OK;
+}
+
+/* ---- reIndex ----
+ *
+ * The indexes get another round, which the core builds beside the one that is in use. Unique indexes also have entries of their own, which
+ * are checked with each write and stay. */
+
+static err answer_rebuilt(mongo_request *q) {
+    const indexing *c = q->state;
+    if (container_space_progress(q->container->space) < 100) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_MAX_TIME_EXPIRED, "The indexes are still being built: see currentOp.");
+    }
+    mql_builder *b = mongo_answer(q);
+    mongo_add_int(b, "nIndexesWas", (int32_t)c->before);
+    mongo_add_int(b, "nIndexes", (int32_t)c->before);
+    mongo_add_array(b, "indexes", mongo_memo_of(q->container).indexes);
+    mongo_end(q);
+    return OK;
+}
+
+err mongo_re_index(mongo_request *q) {
+    TRY(mongo_need_collection(q));
+    TRY(mongo_need_writable(q));
+    indexing *c = begin_change(q);
+    buf_free(&c->out);
+    c->memo.round = c->memo.round == INT32_MAX ? 1 : c->memo.round + 1;
+    c->built = answer_rebuilt;
+    mongo_change_collection(q, &c->memo, await_built);
     return OK;
 }
 
@@ -553,6 +596,7 @@ err mongo_drop_indexes(mongo_request *q) {
 typedef struct modification {
     mql_value seconds, hidden; /* missing: unchanged */
     mql_value seconds_before, hidden_before;
+    bool unique; /* makes it unique, if no two documents have the same values */
     bool found;
 } modification;
 
@@ -567,6 +611,9 @@ static err answer_modified(mongo_request *q) {
         mongo_add_bool(b, "hidden_old", mql_truth(m->hidden_before));
         mongo_add_bool(b, "hidden_new", mql_truth(m->hidden));
     }
+    if (m->unique) {
+        mongo_add_bool(b, "unique_new", true);
+    }
     mongo_end(q);
     return OK;
 }
@@ -578,11 +625,15 @@ static void add_modified(mql_builder *b, slice spec, const modification *m) {
     for (doc_walk_init(&w, spec); doc_walk_next(&w, &e);) {
         bool seconds = slice_eq(e.key, SLICE_LIT("expireAfterSeconds")) && !mql_is_missing(m->seconds);
         bool hidden = slice_eq(e.key, SLICE_LIT("hidden")) && !mql_is_missing(m->hidden);
-        if (!seconds && !hidden) {
+        bool unique = slice_eq(e.key, SLICE_LIT("unique")) && m->unique;
+        if (!seconds && !hidden && !unique) {
             mql_add_element(b, &e);
         }
     }
     mql_add(b, SLICE_LIT("expireAfterSeconds"), m->seconds);
+    if (m->unique) {
+        mongo_add_bool(b, "unique", true);
+    }
     if (mql_truth(m->hidden)) {
         mongo_add_bool(b, "hidden", true);
     }
@@ -609,8 +660,30 @@ static err modify(mongo_request *q, const mongo_index *x, modification *m, mql_b
     if (!mql_is_missing(m->seconds) && mql_length(mql_document(x->key)) != 1) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "TTL indexes are single-field indexes");
     }
+    mongo_index unique = *x;
+    unique.unique = true;
+    TRY(m->unique ? check_unique(q, &unique) : OK);
     add_modified(b, x->spec, m);
     return OK;
+}
+
+static err check_modification(mongo_request *q, slice given) {
+    static const char *const names[] = {"name", "keyPattern", "expireAfterSeconds", "hidden", "unique"};
+    doc_walk w;
+    doc_element e;
+    size_t changes = 0;
+    for (doc_walk_init(&w, given); doc_walk_next(&w, &e);) {
+        size_t i = 0;
+        while (i < sizeof names / sizeof *names && !slice_eq(e.key, slice_str(names[i]))) {
+            i++;
+        }
+        if (i == sizeof names / sizeof *names) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "collMod cannot change '%.*s' of an index.", slice_shown(e.key),
+                              e.key.p);
+        }
+        changes += i > 1;
+    }
+    return changes ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "no expireAfterSeconds, hidden, or unique field");
 }
 
 err mongo_modify_index(mongo_request *q, mongo_memo *memo) {
@@ -620,8 +693,11 @@ err mongo_modify_index(mongo_request *q, mongo_memo *memo) {
     mongo_index x;
     err code = OK;
     TRY(mongo_arg_document(q, "index", &given));
+    TRY(check_modification(q, given));
     modification *m = q->state = arena_new(q->frame->arena, modification);
-    *m = (modification){.seconds = mongo_member(given, "expireAfterSeconds"), .hidden = mongo_member(given, "hidden")};
+    *m = (modification){.seconds = mongo_member(given, "expireAfterSeconds"),
+                        .hidden = mongo_member(given, "hidden"),
+                        .unique = mql_truth(mongo_member(given, "unique"))};
     mql_value name = mongo_member(given, "name"), key = mongo_member(given, "keyPattern");
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);

@@ -330,49 +330,6 @@ err mongo_data_size(mongo_request *q) {
     return OK;
 }
 
-/* Indexes are written with the documents, in the same commit: there is nothing to rebuild. */
-err mongo_re_index(mongo_request *q) {
-    TRY(mongo_need_collection(q));
-    slice indexes = mongo_memo_of(q->container).indexes;
-    int32_t n = (int32_t)mql_length(mql_array(indexes));
-    mql_builder *b = mongo_answer(q);
-    mongo_add_int(b, "nIndexesWas", n);
-    mongo_add_int(b, "nIndexes", n);
-    mongo_add_array(b, "indexes", indexes);
-    mongo_end(q);
-    return OK;
-}
-
-/* Checksums are checked with each read; validate tells what the collection has. */
-err mongo_validate_collection(mongo_request *q) {
-    TRY(mongo_need_collection(q));
-    slice indexes = mongo_memo_of(q->container).indexes;
-    range_usage usage = range_usage_of_all(q->container);
-    mql_builder *b = mongo_answer(q);
-    doc_walk w;
-    doc_element e;
-    mongo_add_text(b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
-    mongo_add_int(b, "nInvalidDocuments", 0);
-    mongo_add_long(b, "nrecords", (int64_t)usage.items);
-    mongo_add_int(b, "nIndexes", (int32_t)mql_length(mql_array(indexes)));
-    mongo_open_document(b, "indexDetails");
-    for (doc_walk_init(&w, indexes); doc_walk_next(&w, &e);) {
-        mql_value name = mongo_member(e.value, "name");
-        mql_open(b, mql_is_text(name) ? mql_as_text(name) : SLICE_EMPTY, BSON_TYPE_DOCUMENT);
-        mongo_add_bool(b, "valid", true);
-        mql_close(b);
-    }
-    mql_close(b);
-    mongo_add_bool(b, "valid", true);
-    mongo_add_bool(b, "repaired", false);
-    mongo_open_array(b, "warnings");
-    mql_close(b);
-    mongo_open_array(b, "errors");
-    mql_close(b);
-    mongo_end(q);
-    return OK;
-}
-
 /* ---- currentOp: commands and index builds in progress ---- */
 
 static bool add_build(void *context, const container *c) {

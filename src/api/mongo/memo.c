@@ -24,7 +24,7 @@ static slice bytes_of(slice document, const char *name, bson_type_t type) {
 }
 
 mongo_memo mongo_memo_of(const container *c) {
-    mql_value log = mongo_member(c->memo, "log");
+    mql_value log = mongo_member(c->memo, "log"), round = mongo_member(c->memo, "round");
     slice uuid = bytes_of(c->memo, "uuid", BSON_TYPE_BINARY), indexes = bytes_of(c->memo, "indexes", BSON_TYPE_ARRAY);
     return (mongo_memo){
         .uuid = uuid.n == 21 ? slice_skip(uuid, 5) : SLICE_EMPTY,
@@ -32,6 +32,7 @@ mongo_memo mongo_memo_of(const container *c) {
         .indexes = indexes.n ? indexes : id_indexes(),
         .slots = bytes_of(c->memo, "slots", BSON_TYPE_ARRAY),
         .options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT),
+        .round = round.type == BSON_TYPE_INT32 ? doc_load_i32(round.bytes.p) : 0,
         .log_minutes = log.type == BSON_TYPE_INT32 ? doc_load_i32(log.bytes.p) : 0,
     };
 }
@@ -47,6 +48,9 @@ slice mongo_memo_write(arena *a, const mongo_memo *memo) {
     mongo_add_array(&b, "slots", mongo_memo_slots(a, memo));
     if (memo->options.n) {
         mongo_add_document(&b, "options", memo->options);
+    }
+    if (memo->round) {
+        mongo_add_int(&b, "round", memo->round);
     }
     if (memo->log_minutes) {
         mongo_add_int(&b, "log", memo->log_minutes);
@@ -275,6 +279,9 @@ static void add_policy(mql_builder *b, const mongo_memo *memo) {
     mongo_open_array(b, "keyIndexes");
     each_index(b, memo, include_key);
     mql_close(b);
+    if (memo->round) {
+        mongo_add_int(b, "round", memo->round);
+    }
     mql_close(b);
 }
 

@@ -150,6 +150,7 @@ struct mongo_request {
     const struct mql_match *match;   /* conditions still to be checked for a document that was read by its key; NULL: none */
     mongo_creation *creation;
     mongo_handler conflict; /* continues if another change of the collection came between; NULL: that is an error */
+    mongo_handler logged;   /* change_stream.c */
     mongo_handler after;    /* continues when the database exists, or the collection was changed */
 
     size_t reply_start;

@@ -14,6 +14,7 @@ enum { COMPOUND_MAX = 64, PARALLEL = 2 /* the code of mql_sort_each */ };
 struct mongo_validator {
     mongo_scope scope;
     const mql_match *match;                  /* NULL: the collection has no validator */
+    bool moderate;                           /* documents that do not conform already may stay so */
     const mql_index *compound[COMPOUND_MAX]; /* indexes of several fields, of which one may be an array */
     size_t compound_n;
 };
@@ -71,23 +72,38 @@ err mongo_validator_read(op *o, const container *c, const mongo_validator **vali
     if (filter.type == BSON_TYPE_DOCUMENT && !warns && !off && filter.bytes.n > 5) {
         TRY(mongo_scope_begin(o, false, SLICE_EMPTY, o->now_s * 1000, &v->scope));
         TRY(mql_match_parse(&v->scope.scope, filter.bytes, &v->match));
+        v->moderate = mql_is_text(level) && slice_eq(mql_as_text(level), SLICE_LIT("moderate"));
     }
     *validator_out = v->match || v->compound_n ? v : NULL;
     return OK;
 }
 
-err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps) {
-    bool good = true;
-    TRY(v ? check_compound(o, a, v, document) : OK);
+static err conforms(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps, bool *good_out) {
+    *good_out = true;
     if (!v || !v->match) {
         return OK;
     }
     mql_run r = mongo_run_of(o, a, &v->scope, *steps);
     r.root = mql_document(document);
-    err code = mql_matches(&r, v->match, &good, NULL);
+    err code = mql_matches(&r, v->match, good_out, NULL);
     *steps = r.steps;
-    TRY(code);
+    return code;
+}
+
+err mongo_validate(op *o, arena *a, const mongo_validator *v, slice document, uint64_t *steps) {
+    bool good;
+    TRY(v ? check_compound(o, a, v, document) : OK);
+    TRY(conforms(o, a, v, document, steps, &good));
     return good ? OK : op_fail_as(o, E_BAD_REQUEST, CODE_DOCUMENT_VALIDATION, "Document failed validation");
+}
+
+/* Of a document that there was before; empty: there was none. */
+static err validate_change(op *o, arena *a, const mongo_validator *v, slice before, slice after, uint64_t *steps) {
+    bool good = true;
+    if (v && v->moderate && before.n) {
+        TRY(conforms(o, a, v, before, steps, &good));
+    }
+    return good ? mongo_validate(o, a, v, after, steps) : check_compound(o, a, v, after);
 }
 
 /* ---- arguments ---- */
@@ -221,7 +237,7 @@ static err put(op *o, const item_edit_input *in, const ready_edit *e, mql_run *r
         return op_fail_as(o, E_TOO_LARGE, CODE_DOCUMENT_TOO_LARGE, "The updated document is larger than %zu bytes.", e->bytes_max);
     }
     TRY(check_shard_key(o, in, u.document));
-    TRY(mongo_validate(o, r->arena, e->validator, u.document, &r->steps));
+    TRY(validate_change(o, r->arena, e->validator, in->there ? in->body : SLICE_EMPTY, u.document, &r->steps));
     result->answer = ITEM_EDIT_PUT;
     result->body = u.document;
     result->reply = in->there ? SLICE_EMPTY : inserted(r->arena, u.document);

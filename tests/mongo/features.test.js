@@ -96,6 +96,7 @@ for (const name of ["abortTransaction", "commitTransaction"]) {
 const actions = {
   CreateCollection: ({ c }) => ({ collection: `${c}-made` }),
   CreateDatabase: ({ db }) => ({ on: `${db}-made` }),
+  GetChangeStreamTokens: ({ c }) => ({ collection: c }),
   GetCollection: ({ c }) => ({ collection: c }),
   GetDatabase: () => ({}),
   UpdateCollection: ({ c }) => ({ collection: c }),

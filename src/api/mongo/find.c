@@ -14,7 +14,11 @@ enum { SORT_STEPS = 1000000, FIRST_RING_METRES = 1000 };
 /* ---- arguments ---- */
 
 static err refuse_options(mongo_request *q) {
-    static const char *const refused[] = {"tailable", "awaitData", "returnKey", "showRecordId", "min", "max"};
+    static const char *const refused[] = {"returnKey", "showRecordId", "min", "max"};
+    if (mql_truth(mongo_arg(q, "tailable")) || mql_truth(mongo_arg(q, "awaitData"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE,
+                          "tailable cursor requested on non capped collection: there are none; a change stream follows a collection");
+    }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         if (mql_truth(mongo_arg(q, refused[i]))) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_NOT_IMPLEMENTED, "The option '%s' of find is not supported.", refused[i]);

@@ -1,4 +1,6 @@
 /* listCollections, listDatabases, collStats, dbStats, currentOp, top. */
+#include <unistd.h>
+
 #include "api/mongo/batch.h"
 #include "api/mongo/memo.h"
 #include "api/mongo/views.h"
@@ -265,16 +267,76 @@ err mongo_coll_stats(mongo_request *q) {
     return OK;
 }
 
-/* What $collStats gives: {ns, localTime, storageStats, count}. */
+static void add_latency(mql_builder *b, const char *name, const mongo_times *t, unsigned uses) {
+    uint64_t us = 0, count = 0;
+    for (int use = 0; use < USES; use++) {
+        us += uses & 1u << use ? t->us[use] : 0;
+        count += uses & 1u << use ? t->count[use] : 0;
+    }
+    mongo_open_document(b, name);
+    mongo_add_long(b, "latency", (int64_t)us);
+    mongo_add_long(b, "ops", (int64_t)count);
+    mql_close(b);
+}
+
+static void add_latencies(mongo_request *q, mql_builder *b) {
+    enum { WRITES = 1 << USE_INSERT | 1 << USE_UPDATE | 1 << USE_REMOVE, READS = 1 << USE_QUERIES | 1 << USE_GETMORE };
+    mongo_times times;
+    mongo_operations_times(q->front->operations, q->container->space->container, &times);
+    mongo_open_document(b, "latencyStats");
+    add_latency(b, "reads", &times, READS);
+    add_latency(b, "writes", &times, WRITES);
+    add_latency(b, "commands", &times, 1 << USE_COMMANDS);
+    mql_close(b);
+}
+
+/* The members of the stage {$collStats: {…}} that begins the pipeline. */
+static err read_coll_stats(mongo_request *q, slice *argument_out, int64_t *scale_out) {
+    static const char *const names[] = {"count", "storageStats", "latencyStats", "queryExecStats"};
+    mql_value argument = mql_member(mql_element_at(mql_array(mongo_arg(q, "pipeline").bytes), 0), SLICE_LIT("$collStats"));
+    doc_walk w;
+    doc_element e;
+    *argument_out = argument.type == BSON_TYPE_DOCUMENT ? argument.bytes : SLICE_EMPTY;
+    for (doc_walk_init(&w, *argument_out); argument_out->n && doc_walk_next(&w, &e);) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            known = known || slice_eq(e.key, slice_str(names[i]));
+        }
+        if (!known || e.type != BSON_TYPE_DOCUMENT) {
+            return op_fail_as(&q->op, E_BAD_REQUEST, known ? CODE_TYPE_MISMATCH : CODE_UNKNOWN_FIELD,
+                              "'$collStats.%.*s' is unknown, or no document.", slice_shown(e.key), e.key.p);
+        }
+    }
+    mql_value scale = mql_member(mongo_member(*argument_out, "storageStats"), SLICE_LIT("scale"));
+    *scale_out = 1;
+    return mql_is_missing(scale) || (mql_as_integer(scale, scale_out) && *scale_out > 0)
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "scale has to be > 0");
+}
+
+/* What $collStats gives: {ns, host, localTime}, and what it is asked for. */
 err mongo_coll_stats_document(mongo_request *q, buf *out) {
+    slice argument;
+    int64_t scale;
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
     TRY(mongo_need_collection(q));
+    TRY(read_coll_stats(q, &argument, &scale));
     mql_builder b = mql_build(out);
     mongo_add_text(&b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
+    mongo_add_text(&b, "host", slice_str(host));
     mongo_add_date(&b, "localTime", q->now_ms);
-    mongo_open_document(&b, "storageStats");
-    add_coll_stats(q, &b, 1);
-    mql_close(&b);
-    mongo_add_long(&b, "count", (int64_t)range_usage_of_all(q->container).items);
+    if (!mql_is_missing(mongo_member(argument, "latencyStats"))) {
+        add_latencies(q, &b);
+    }
+    if (!mql_is_missing(mongo_member(argument, "storageStats"))) {
+        mongo_open_document(&b, "storageStats");
+        add_coll_stats(q, &b, scale);
+        mql_close(&b);
+    }
+    if (!mql_is_missing(mongo_member(argument, "count"))) {
+        mongo_add_long(&b, "count", (int64_t)range_usage_of_all(q->container).items);
+    }
     mql_built(&b);
     return OK;
 }

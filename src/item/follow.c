@@ -221,8 +221,8 @@ static bool take_stretches(follower *f, slice rest) {
 }
 
 bool follow_position_part(slice position, epk *min_out, epk *max_out) {
-    uint64_t version, mode, kind, container, since, n;
-    stretch s;
+    uint64_t version = 0, mode, kind = 0, container, since, n = 0;
+    stretch s = {0};
     bool good = slice_take_be(&position, 1, &version) && slice_take_be(&position, 1, &mode) && slice_take_be(&position, 1, &kind) &&
                 slice_take_be(&position, 4, &container) && slice_take_be(&position, 8, &since) && slice_take_be(&position, 2, &n) &&
                 kind == KIND_HASHES && n > 0 && n <= LIMIT_FOLLOW_STRETCHES && epk_take(&position, min_out);

@@ -4,6 +4,9 @@
 import { readFileSync } from "node:fs";
 import { assert, fails, suite } from "./harness.js";
 
+// AddressSanitizer keeps freed memory for a while, and adds to every piece.
+const factor = process.env.TESELA_SANITIZED ? 4 : 1;
+
 suite("the memory of a pipeline is bounded", (t) => {
   const text = "x".repeat(10_000);
   const peak = () => Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${t.server.child.pid}/status`, "utf8"))[1]) / 1024;
@@ -52,7 +55,7 @@ suite("the memory of a pipeline is bounded", (t) => {
         });
       }
     }
-    assert.ok(peak() - before < 300, `${(peak() - before) | 0} MB`);
+    assert.ok(peak() - before < 300 * factor, `${(peak() - before) | 0} MB`);
   });
 
   t.it("also of $lookup, $graphLookup, $unionWith, distinct and sorts of find", async () => {
@@ -72,7 +75,7 @@ suite("the memory of a pipeline is bounded", (t) => {
     await fails(large.find().sort({ text: 1 }).toArray(), 292);
     await fails(large.find().sort({ text: 1 }).allowDiskUse().toArray(), 292);
     assert.equal((await large.find({}, { projection: { _id: 1 } }).sort({ text: 1 }).limit(3).toArray()).length, 3);
-    assert.ok(peak() - before < 400, `${(peak() - before) | 0} MB`);
+    assert.ok(peak() - before < 400 * factor, `${(peak() - before) | 0} MB`);
   });
 
   t.it("and does not hinder pipelines that stream", async () => {

@@ -325,8 +325,6 @@ static slice canonical(mongo_request *q, slice given) {
 typedef struct indexing {
     mongo_memo memo;
     size_t before, after;
-    buf out;
-    mql_builder list; /* the new array */
     bool made_collection;
     mongo_request *q; /* the request that waits for the index */
     mongo_handler built;
@@ -339,8 +337,6 @@ static indexing *begin_change(mongo_request *q) {
     c->memo = mongo_memo_of(q->container);
     c->memo.slots = mongo_memo_slots(q->frame->arena, &c->memo);
     c->before = mql_length(mql_array(c->memo.indexes));
-    c->out = buf_init(BUF_NO_LIMIT);
-    c->list = mql_build(&c->out);
     return c;
 }
 
@@ -415,12 +411,13 @@ static err answer_created(mongo_request *q) {
 static void append(mongo_request *q, indexing *c, slice spec) {
     doc_walk w;
     doc_element e;
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder list = mql_build(&out);
     for (doc_walk_init(&w, c->memo.indexes); doc_walk_next(&w, &e);) {
-        mql_add_next(&c->list, mql_of(&e));
+        mql_add_next(&list, mql_of(&e));
     }
-    mql_add_next(&c->list, mql_document(spec));
-    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
-    c->list = mql_build(&c->out);
+    mql_add_next(&list, mql_document(spec));
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &list, &out);
     c->after++;
 }
 
@@ -463,9 +460,10 @@ static err create_in(mongo_request *q) {
 
 err mongo_replace_indexes(mongo_request *q, mongo_handler then) {
     indexing *c = begin_change(q);
-    mql_add_next(&c->list, mql_element_at(mql_array(c->memo.indexes), 0));
-    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
-    c->list = mql_build(&c->out);
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder list = mql_build(&out);
+    mql_add_next(&list, mql_element_at(mql_array(c->memo.indexes), 0));
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &list, &out);
     TRY(read_indexes(q, c));
     c->built = then;
     mongo_change_collection(q, &c->memo, await_built);
@@ -505,7 +503,6 @@ err mongo_re_index(mongo_request *q) {
     TRY(mongo_need_collection(q));
     TRY(mongo_need_writable(q));
     indexing *c = begin_change(q);
-    buf_free(&c->out);
     c->memo.round = c->memo.round == INT32_MAX ? 1 : c->memo.round + 1;
     c->built = answer_rebuilt;
     mongo_change_collection(q, &c->memo, await_built);
@@ -556,7 +553,7 @@ static bool is_named(mql_value which, const mongo_index *x) {
     return false;
 }
 
-static err keep_others(mongo_request *q, indexing *c, mql_value which) {
+static err keep_others(mongo_request *q, indexing *c, mql_value which, mql_builder *list) {
     doc_walk w;
     doc_element e;
     mongo_index x;
@@ -567,7 +564,7 @@ static err keep_others(mongo_request *q, indexing *c, mql_value which) {
             return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_OPTIONS, "cannot drop _id index");
         }
         if (!named || is_id) {
-            mql_add_next(&c->list, mql_of(&e));
+            mql_add_next(list, mql_of(&e));
             c->after++;
         }
     }
@@ -581,8 +578,10 @@ err mongo_drop_indexes(mongo_request *q) {
     TRY(mongo_need_collection(q));
     TRY(mongo_need_writable(q));
     indexing *c = begin_change(q);
-    err code = keep_others(q, c, which);
-    c->memo.indexes = mongo_built_copy(q->frame->arena, &c->list, &c->out);
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder list = mql_build(&out);
+    err code = keep_others(q, c, which, &list);
+    c->memo.indexes = mongo_built_copy(q->frame->arena, &list, &out);
     TRY(code);
     if (c->after == c->before) {
         return answer_dropped(q);

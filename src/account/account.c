@@ -177,6 +177,14 @@ void account__rename_container(account *a, container_node *node, container *c) {
     HASH_ADD_KEYPTR_INORDER(by_name, node->database->containers, key, c->id.n, node, by_container_number);
 }
 
+void account__exchange_containers(account *a, container_node *one, container *c, container_node *other, container *d) {
+    HASH_DELETE(by_name, other->database->containers, other);
+    account__rename_container(a, one, c);
+    account__swap_container(a, other, d);
+    char *key = (char *)(uintptr_t)d->id.p; /* the macro needs a non-const pointer */
+    HASH_ADD_KEYPTR_INORDER(by_name, other->database->containers, key, d->id.n, other, by_container_number);
+}
+
 container_node *account__node_of(account *a, const container *c) {
     container_node *node = NULL;
     HASH_FIND(by_rid, a->containers_by_rid, c->rid, sizeof c->rid, node);

@@ -274,6 +274,30 @@ typedef struct account_event {
 MUST_CHECK err account_split(account *a, op *o, container *c, uint32_t range_id, uint32_t parts);
 MUST_CHECK err account_merge(account *a, op *o, container *c, uint32_t first_id, uint32_t second_id); /* the ranges must be neighbours */
 
+/* ---- another container in the place of one ----
+ *
+ * A container cannot change its partition key. So a client copies it into another one of the same database (by the log of versions, while
+ * writers go on), then it freezes the container, copies the rest, and lets the two exchange their names. All three block.
+ *
+ *   serving ──freeze──▶ frozen ──switch──▶ retired: under the other's name, read-only for ever
+ *      ▲                  │
+ *      └──thaw, time over─┘
+ *
+ * A freeze is in memory only, and ends by itself: whatever becomes of its client or of the server, writers go on. */
+
+enum { ACCOUNT_FREEZE_MS_MAX = 60000 };
+
+/* Refuses writes with E_FROZEN from now on; when it returns, all that were accepted before are readable. Deletes of logical partitions must
+ * be done (E_BUSY). `token_io`: 0; or a freeze that is to be prolonged. Returns the freeze's token. E_CONFLICT: somebody else's freeze, or
+ * the one to be prolonged is over. */
+MUST_CHECK err account_freeze(account *a, op *o, container *c, unsigned ms, int64_t *token_io);
+void account_thaw(container *c, int64_t token); /* nothing if the freeze is over */
+
+/* Exchanges the names of a frozen container and of another one, in one write; the frozen one is retired. E_PRECONDITION: the freeze is
+ * over, so that there may be writes which `with` lacks. E_BAD_REQUEST: they were made by different APIs, or their front end's memos differ.
+ */
+MUST_CHECK err account_switch(account *a, op *o, const container *c, const container *with, int64_t token);
+
 enum { ACCOUNT_EVENTS_MAX = 1000 };
 /* Fills in the newest events, newest first; returns their number. */
 size_t account_events(account *a, account_event *events, size_t max);

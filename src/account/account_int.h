@@ -123,6 +123,8 @@ void account__remove_database(account *a, database_node *node);
 void account__remove_offer(account *a, offer_node *node);
 void account__swap_container(account *a, container_node *node, container *c);   /* takes the reference over */
 void account__rename_container(account *a, container_node *node, container *c); /* likewise, under a new name; keeps its place in lists */
+/* Two containers of one database under each other's names. Takes both references over. */
+void account__exchange_containers(account *a, container_node *one, container *c, container_node *other, container *d);
 /* Makes these settings the current ones of a home; call on its committer's thread. home NULL: all homes, for a container not in use yet. */
 void account__set_rules(const container *c, const home *home);
 container_node *account__node_of(account *a, const container *c); /* NULL: deleted */
@@ -142,6 +144,11 @@ struct account_verb {
 };
 
 void account__submit(account_change *change, const account_verb *verb); /* to the committer */
+
+/* Within apply: the container, whose etag is checked; a new version of it with another name. */
+MUST_CHECK err account__find_named(account_change *change, const account_name *database, const account_name *name,
+                                   container_node **node_out);
+MUST_CHECK err account__renamed(account_change *change, const container *before, slice id, container **container_out);
 
 /* ---- scripts ---- */
 void account__free_scripts(container_node *c);

@@ -435,7 +435,7 @@ void account_create_container(container_creation *create) {
 
 /* ---- replace, rename and delete container ---- */
 
-static err find_container(account_change *change, const account_name *database, const account_name *name, container_node **node_out) {
+err account__find_named(account_change *change, const account_name *database, const account_name *name, container_node **node_out) {
     account *a = change->account;
     database_node *d = account__find_database(a, database->text, database->by_rid);
     *node_out = d ? account__find_container(a, d, name->text, name->by_rid) : NULL;
@@ -501,6 +501,7 @@ static void follow(account *a, container *c, const container *before) {
     atomic_fetch_add(&c->space->refs, 1);
     memcpy(c->rid, before->rid, sizeof c->rid);
     c->database_id = arena_copy(&c->memory->arena, before->database_id);
+    c->retired = before->retired;
     c->ts = now_s(a);
     c->version = a->numbers.version++;
 }
@@ -602,7 +603,7 @@ static err apply_replace_container(account_change *change, commit_group *group) 
     container_replacement *replace = (container_replacement *)change;
     container_node *node;
     container *c;
-    TRY(find_container(change, &replace->database, &replace->container, &node));
+    TRY(account__find_named(change, &replace->database, &replace->container, &node));
     const container *before = node->container;
     TRY(make_replaced(replace, before, &c));
     if (account__is_wide(before) && (!replace->wanted || replace->wanted_from != before->version)) {
@@ -701,17 +702,21 @@ static err find_replaced(const container_renaming *renaming, const container_nod
                                              : op_fail(o, E_CONFLICT, "Resource with specified id, name, or unique index already exists.");
 }
 
+err account__renamed(account_change *change, const container *before, slice id, container **container_out) {
+    slice settings = settings_renamed(change->op->arena, before->settings, id);
+    TRY(read_settings(change, settings, (settings_rules){true, settings_rows(before->settings)}, before->api, before->memo, container_out));
+    follow(change->account, *container_out, before);
+    return OK;
+}
+
 static err apply_rename_container(account_change *change, commit_group *group) {
     container_renaming *renaming = (container_renaming *)change;
     container_node *node, *there;
     container *c;
-    TRY(find_container(change, &renaming->database, &renaming->container, &node));
+    TRY(account__find_named(change, &renaming->database, &renaming->container, &node));
     TRY(settings_check_name(change->op, renaming->id));
     TRY(find_replaced(renaming, node, &there));
-    const container *before = node->container;
-    slice settings = settings_renamed(change->op->arena, before->settings, renaming->id);
-    TRY(read_settings(change, settings, (settings_rules){true, settings_rows(before->settings)}, before->api, before->memo, &c));
-    follow(change->account, c, before);
+    TRY(account__renamed(change, node->container, renaming->id, &c));
     renaming->container_out = c;
     renaming->replaced = there;
     change->made = node;
@@ -741,7 +746,7 @@ void account_rename_container(container_renaming *renaming) {
 static err apply_delete_container(account_change *change, commit_group *group) {
     const container_deletion *remove = (container_deletion *)change;
     container_node *node;
-    TRY(find_container(change, &remove->database, &remove->container, &node));
+    TRY(account__find_named(change, &remove->database, &remove->container, &node));
     delete_container_records(change->account, group, node);
     change->account->numbers.version++;
     change->made = node;

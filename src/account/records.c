@@ -125,6 +125,9 @@ void account__put_container(store_batch *batch, uint32_t database, const contain
     }
     append_tiles(&r, c->tiles);
     add_memo(&r, c);
+    if (c->retired) {
+        bson_append_bool(&r, "retired", -1, true);
+    }
     put_record(batch, key_of('C', 2, database, c->space->container), &r);
 }
 
@@ -479,6 +482,7 @@ static err load_memo(op *o, container *c, slice record) {
 
 static err load_container(account *a, slice key, slice record) {
     slice properties;
+    bson_iter_t retired;
     database_node *d = NULL;
     if (key.n != 9 || !document_in(record, "settings", &properties)) {
         return E_STORE_CORRUPT;
@@ -500,6 +504,10 @@ static err load_container(account *a, slice key, slice record) {
     code = code != OK ? code : load_memo(&o, c, record);
     if (code == OK) {
         code = load_space(a, c, key, record);
+    }
+    if (code == OK && doc_find_key(record, SLICE_LIT("retired"), &retired)) {
+        c->retired = true;
+        c->space->frozen_us = CONTAINER_FOREVER;
     }
     if (code != OK) {
         log_error("account", "a container's record cannot be read", "database=%u container=%u", database, key_number(key, 1));

@@ -101,6 +101,8 @@
       "The database already has as many containers sharing its throughput as it may have.")                                                \
     X(E_PARTITION_FULL, 403, 1014, "Forbidden", QUOTA, "Partition key reached maximum size.")                                              \
     X(E_CONTAINER_FULL, 403, 0, "Forbidden", QUOTA, "The container reached its maximum size.")                                             \
+    X(E_RETIRED, 403, 0, "Forbidden", QUOTA,                                                                                               \
+      "The container was replaced by one with another partition key and takes no more writes. It can be read and deleted.")                \
     X(E_NOT_FOUND, 404, 0, "NotFound", NOT_FOUND, "Entity with the specified id does not exist in the system.")                            \
     X(E_SESSION_NOT_AVAILABLE, 404, 1002, "NotFound", BEHIND, "The read session is not available for the input session token.")            \
     X(E_OWNER_NOT_FOUND, 404, 1003, "NotFound", NO_OWNER, "Owner resource does not exist")                                                 \
@@ -129,6 +131,9 @@
     X(E_SCRIPTS_BUSY, 429, 3084, "TooManyRequests", THROTTLED, "Too many scripts are to be run at once. Please retry this request later.") \
     X(E_TENANT_BUSY, 429, 3092, "TooManyRequests", THROTTLED,                                                                              \
       "Too many requests of this container are waiting for a worker. Please retry this request later.")                                    \
+    X(E_FROZEN, 429, 3092, "TooManyRequests", THROTTLED,                                                                                   \
+      "The container is about to be replaced by one with another partition key: it takes writes again in a moment. Please retry this "     \
+      "request later.")                                                                                                                    \
     X(E_TOO_MANY_HEADERS, 431, 0, "RequestHeaderFieldsTooLarge", INVALID, "The request's header fields are too large.")                    \
     X(E_RETRY_WITH, 449, 0, "RetryWith", RACE, "Conflicting request to resource has been attempted. Retry to avoid conflicts.")            \
     X(E_INTERNAL, 500, 0, "InternalServerError", INTERNAL, "An unexpected error happened. The server's log has the details.")              \

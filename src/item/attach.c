@@ -261,6 +261,7 @@ static err apply(commit *base, commit_group *group) {
     if (a->container->space->deleted) {
         return E_OWNER_NOT_FOUND;
     }
+    TRY(container_check_writable(a->container, a->items->clock));
     container_range *range = container_route(a->tiles, &a->item.epk);
     range_counts counts = range->pending;
     err code = change_item(&w, a);

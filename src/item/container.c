@@ -355,6 +355,43 @@ container_tiles *container_space_newest(container_space *space) {
     return tiles;
 }
 
+/* ---- freezing ---- */
+
+/* Whether the freeze is in force. One that is over is removed, unless somebody retires the container at that very moment. */
+static bool holds(container_space *space, const clock_source *clock, int64_t *until_out) {
+    int64_t until = atomic_load(&space->frozen_us);
+    bool over = until != CONTAINER_FOREVER && clock_monotonic_us(clock) >= until;
+    if (until && over && atomic_compare_exchange_strong(&space->frozen_us, &until, 0)) {
+        until = 0;
+    }
+    *until_out = until;
+    return until != 0;
+}
+
+bool container_space_freeze(container_space *space, const clock_source *clock, int64_t token, int64_t until_us) {
+    int64_t now;
+    bool frozen = holds(space, clock, &now);
+    return (frozen ? now != CONTAINER_FOREVER && now == token : token == 0) &&
+           atomic_compare_exchange_strong(&space->frozen_us, &now, until_us);
+}
+
+bool container_space_thaw(container_space *space, int64_t token) {
+    return token > 0 && token != CONTAINER_FOREVER && atomic_compare_exchange_strong(&space->frozen_us, &token, 0);
+}
+
+bool container_space_retire(container_space *space, int64_t token) {
+    return token > 0 && token != CONTAINER_FOREVER && atomic_compare_exchange_strong(&space->frozen_us, &token, CONTAINER_FOREVER);
+}
+
+bool container_space_is_frozen(container_space *space, const clock_source *clock) {
+    int64_t until;
+    return atomic_load(&space->frozen_us) && holds(space, clock, &until);
+}
+
+err container_check_writable(const container *c, const clock_source *clock) {
+    return !container_space_is_frozen(c->space, clock) ? OK : c->retired ? E_RETIRED : E_FROZEN;
+}
+
 container_index *container_space_index(container_space *space) {
     container_part *part = space->parts;
     while (!part->home) { /* every container has a range, so some part has a home */

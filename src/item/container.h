@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "index/terms.h"
 #include "item/home.h"
 #include "item/row.h"
@@ -162,6 +163,7 @@ typedef struct container_space {
     atomic_uint refs;
     uint32_t container; /* the number that all its keys begin with; never reused */
     atomic_bool deleted;
+    _Atomic int64_t frozen_us;       /* below: container_space_freeze */
     _Atomic uint64_t epoch;          /* the epoch of the newest tiles */
     _Atomic int64_t merges_after_us; /* monotonic; ranges that an operator split are not merged before this time */
     pthread_mutex_t lock;            /* protects `newest` and the parts' indexes */
@@ -225,6 +227,7 @@ typedef struct container {
     slice memo;     /* BSON kept for the front end of that API (schema, indexes), or empty; not interpreted here */
     int64_t ts;
     uint64_t version; /* the etag is made from it */
+    bool retired;     /* another container has taken its place (account/switch.c): it takes no more writes */
 
     pkey_definition key; /* n is 0 for a fixed container */
     row_definition row;
@@ -273,6 +276,24 @@ void container_space_set(container_space *space, const home *home, container_til
 container_tiles *container_space_newest(container_space *space); /* any thread; returns a reference */
 container_index *container_space_index(container_space *space);  /* any thread; returns a reference to that of the first home with ranges */
 uint32_t container_space_progress(const container_space *space); /* progress of the index build in per cent: the lowest of all homes */
+
+/* ---- freezing: writes are refused for a while, so that a copy can catch up before it takes the container's place ----
+ *
+ *   0         not frozen
+ *   a time    monotonic, us: frozen until then. The time is also the freeze's token
+ *   FOREVER   retired: another container has taken its place
+ *
+ * Whoever finds that the time is over sets 0 by compare-and-swap, and retiring is a compare-and-swap too: so either a write was admitted
+ * after the freeze, or the container was retired, never both. */
+#define CONTAINER_FOREVER INT64_MAX
+
+/* Freezes until that time. `token`: of a freeze that is prolonged; 0: none. False: it is frozen already, by somebody else, or retired. */
+bool container_space_freeze(container_space *space, const clock_source *clock, int64_t token, int64_t until_us);
+bool container_space_thaw(container_space *space, int64_t token);   /* false: that freeze is over */
+bool container_space_retire(container_space *space, int64_t token); /* likewise */
+bool container_space_is_frozen(container_space *space, const clock_source *clock);
+/* Whether a write is refused: OK, E_FROZEN, or E_RETIRED if the request saw the container retired. */
+MUST_CHECK err container_check_writable(const container *c, const clock_source *clock);
 
 static inline container_part *container_part_of(container_space *space, const home *home) {
     return &space->parts[home->number];

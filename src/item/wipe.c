@@ -167,7 +167,11 @@ static err apply(commit *base, commit_group *group) {
     w->tiles = container_tiles_take(part->tiles);
     item_work work = {
         .items = w->items, .home = home, .group = group, .container = w->container, .part = part, .tiles = w->tiles, .arena = w->op->arena};
-    return w->container->space->deleted ? E_OWNER_NOT_FOUND : note(&work, w);
+    if (w->container->space->deleted) {
+        return E_OWNER_NOT_FOUND;
+    }
+    TRY(container_check_writable(w->container, w->items->clock));
+    return note(&work, w);
 }
 
 /* The commit is solo: no other is decided between its write and this. */
@@ -254,6 +258,10 @@ static wipe *next_open(container_space *space, const home *home) {
     }
     pthread_rwlock_unlock(&space->wipes_lock);
     return found;
+}
+
+bool item_wipes_open(const container *c) {
+    return item_wipes_any(c) && next_open(c->space, NULL) != NULL;
 }
 
 static void spend(item_wipe_step *step, const container *c, const stored_item *stored) {

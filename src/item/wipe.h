@@ -44,6 +44,7 @@ static inline bool item_wipes_any(const container *c) {
 /* ---- the removal ---- */
 
 /* Whether a step can do something now. Any thread. */
+bool item_wipes_open(const container *c); /* items are still to be removed */
 bool item_wipes_due(const items *s, const container *c);
 
 /* Removes some items of one wipe, by a commit of its own, and forgets wipes that were finished long ago. One step of a container at a

@@ -318,9 +318,22 @@ static err apply_or_cut(item_work *w, item_op *op) {
     return op->code;
 }
 
+static bool only_reads(const item_commit *c) {
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->ops[i].kind != ITEM_READ) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static err check_target(const item_commit *c) {
     if (c->container->space->deleted) {
         return E_OWNER_NOT_FOUND;
+    }
+    err writable = container_check_writable(c->container, c->items->clock);
+    if (writable != OK && !only_reads(c)) {
+        return writable;
     }
     bool gone = c->range_id >= 0 && !partition_map_by_id(c->tiles->map, (uint32_t)c->range_id);
     return gone ? E_RANGE_GONE : OK;

@@ -12,7 +12,7 @@
 #include "net/delay.h"
 #include "throughput/charge.h"
 
-enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000, HELD_BACK_MS_MAX = 250 };
+enum { SCRIPTS_RETRY_MS = 200, MEMORY_RETRY_MS = 1000, FROZEN_RETRY_MS = 500, HELD_BACK_MS_MAX = 250 };
 
 #define SDK_NAME "Microsoft.Azure.Documents.Common/2.14.0"
 
@@ -280,8 +280,8 @@ static void answer_error(sql_request *q, err code) {
                                q->http->path.p ? q->http->path.p : "");
         buf_free(&quoted);
     }
-    if (code == E_SCRIPTS_BUSY || code == E_BUSY_MEMORY) {
-        q->op.retry_after_ms = code == E_SCRIPTS_BUSY ? SCRIPTS_RETRY_MS : MEMORY_RETRY_MS;
+    if (code == E_SCRIPTS_BUSY || code == E_BUSY_MEMORY || code == E_FROZEN) {
+        q->op.retry_after_ms = code == E_SCRIPTS_BUSY ? SCRIPTS_RETRY_MS : code == E_FROZEN ? FROZEN_RETRY_MS : MEMORY_RETRY_MS;
     }
     sql_start(q, entry->http_status);
     q->substatus = q->substatus ? q->substatus : entry->http_substatus;

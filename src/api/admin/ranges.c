@@ -106,6 +106,9 @@ void admin_add_container(buf *out, const report_container *c, bool whole) {
     report_range sum = report_sum(c->container);
     add_names(out, c->container);
     admin_add_text(out, "api", c->container->api);
+    if (c->container->retired) {
+        buf_add_lit(out, ",\"retired\":true");
+    }
     admin_add(out, "memoBytes", c->container->memo.n);
     if (whole && c->container->memo.n) {
         buf_add_lit(out, ",\"memo\":");

@@ -1,6 +1,9 @@
 /* tesela/changes.h — the change feed of a container. tesela/processor.h shares it between processes.
  *
- * A feed gives every item that was created or changed, in the order of the changes within a logical partition, in its latest version. */
+ * A feed gives every item that was created or changed, in the order of the changes within a logical partition, in its latest version. Of a
+ * container with a change feed policy it can give all versions and deletes instead, each as
+ *   {"current":{…},"previous":{…},"metadata":{"operationType":"create","lsn":7,"crts":…}}
+ * where `current` is empty for a delete, and only a delete has `previous`. */
 #ifndef TESELA_CHANGES_H
 #define TESELA_CHANGES_H
 
@@ -20,6 +23,7 @@ typedef struct tesela_changes_options {
     const char *min, *max;    /* only this part of the key space (hex text, as in tesela_range) */
     const tesela_key *key;    /* only this logical partition */
     int page_items;           /* most items of a page */
+    bool all_versions;        /* all versions and deletes; needs from_now or a continuation */
 } tesela_changes_options;
 
 /* Opens a feed. The container must outlive it. */

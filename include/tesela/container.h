@@ -82,6 +82,17 @@ TESELA_API TESELA_CHECKED tesela_status tesela_container_epk(tesela_container *c
 TESELA_API tesela_status tesela_script_put(tesela_container *container, const char *id, const char *body, tesela_response **response_out,
                                            tesela_error *error);
 
+typedef enum tesela_script_kind { TESELA_PROCEDURE, TESELA_TRIGGER, TESELA_FUNCTION } tesela_script_kind;
+
+/* All stored procedures, triggers or user-defined functions, as JSON. */
+TESELA_API TESELA_CHECKED tesela_status tesela_scripts(tesela_container *container, tesela_script_kind kind, tesela_cursor **cursor_out,
+                                                       tesela_error *error);
+
+/* Creates a script of any kind from its definition, or replaces it. `definition` is JSON with its `id` and its `body`; of a trigger also
+ * `triggerType` and `triggerOperation`. */
+TESELA_API tesela_status tesela_script_define(tesela_container *container, tesela_script_kind kind, const char *id, const char *definition,
+                                              tesela_response **response_out, tesela_error *error);
+
 /* Deletes a stored procedure. */
 TESELA_API tesela_status tesela_script_delete(tesela_container *container, const char *id, tesela_response **response_out,
                                               tesela_error *error);

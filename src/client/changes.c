@@ -20,7 +20,7 @@ typedef struct position {
 
 struct tesela_changes {
     tesela_container *container;
-    bool from_now;
+    bool from_now, all_versions;
     int64_t since;
     int page_items;
     char *key; /* of one logical partition, as its header */
@@ -103,6 +103,7 @@ static bool read_bounds(tesela_changes *c, const tesela_changes_options *o) {
 
 static tesela_status set_options(tesela_changes *c, const tesela_changes_options *o, tesela_error *error) {
     c->from_now = o->from_now;
+    c->all_versions = o->all_versions;
     c->since = o->since;
     c->page_items = o->page_items;
     if (!read_bounds(c, o)) {
@@ -198,7 +199,7 @@ static void add_start(exchange *x, const tesela_changes *c, const position *p) {
 static tesela_status page_exchange(tesela_changes *c, size_t at, exchange **x_out, tesela_error *error) {
     exchange *x = client__container_exchange(c->container, "GET", "docs", true);
     buf_add_lit(&x->path, "/docs");
-    client__exchange_text(x, "A-IM", "Incremental feed");
+    client__exchange_text(x, "A-IM", c->all_versions ? "Full-Fidelity Feed" : "Incremental feed");
     if (c->page_items) {
         client__exchange_number(x, "x-ms-max-item-count", c->page_items);
     }

@@ -96,6 +96,18 @@ tesela_status tesela_containers(tesela_client *c, const char *database, tesela_c
     return TESELA_OK;
 }
 
+tesela_status tesela_scripts(tesela_container *k, tesela_script_kind kind, tesela_cursor **cursor_out, tesela_error *error) {
+    static const char *const members[] = {"StoredProcedures", "Triggers", "UserDefinedFunctions"};
+    *cursor_out = NULL;
+    if ((unsigned)kind > TESELA_FUNCTION) {
+        return client__fail(error, TESELA_BAD_ARGUMENT, "There is no such kind of script.");
+    }
+    feed *f = feed_new(k->client, client__script_types[kind], members[kind]);
+    f->container = k;
+    *cursor_out = client__cursor_new(&feed_source, f, k->client->response_bytes * 2);
+    return TESELA_OK;
+}
+
 tesela_status tesela_items(tesela_container *k, int page_items, const char *continuation, tesela_cursor **cursor_out, tesela_error *error) {
     (void)error;
     feed *f = feed_new(k->client, "docs", "Documents");

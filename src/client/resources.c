@@ -204,17 +204,40 @@ tesela_status tesela_container_epk(tesela_container *k, const tesela_key *key, c
     return status;
 }
 
-/* ---- stored procedures ---- */
+/* ---- scripts ---- */
 
-static exchange *script_exchange(tesela_container *k, const char *verb, const char *id) {
-    exchange *x = client__container_exchange(k, verb, "sprocs", false);
+const char *const client__script_types[] = {[TESELA_PROCEDURE] = "sprocs", [TESELA_TRIGGER] = "triggers", [TESELA_FUNCTION] = "udfs"};
+
+static exchange *script_exchange_of(tesela_container *k, tesela_script_kind kind, const char *verb, const char *id) {
+    const char *type = client__script_types[kind];
+    exchange *x = client__container_exchange(k, verb, type, false);
     if (id) {
-        client__exchange_segment(x, SLICE_LIT("sprocs"));
+        client__exchange_segment(x, slice_str(type));
         client__exchange_segment(x, slice_str(id));
     } else {
-        buf_add_lit(&x->path, "/sprocs");
+        buf_addf(&x->path, "/%s", type);
     }
     return x;
+}
+
+static exchange *script_exchange(tesela_container *k, const char *verb, const char *id) {
+    return script_exchange_of(k, TESELA_PROCEDURE, verb, id);
+}
+
+tesela_status tesela_script_define(tesela_container *k, tesela_script_kind kind, const char *id, const char *definition,
+                                   tesela_response **response_out, tesela_error *error) {
+    if (!good_name(id) || !definition || (unsigned)kind > TESELA_FUNCTION) {
+        return bad_name(error, id);
+    }
+    exchange *x = script_exchange_of(k, kind, "POST", NULL);
+    add_json_body(x, definition);
+    tesela_status status = client__exchange_finish(x, response_out, error);
+    if (status == TESELA_CONFLICT) {
+        x = script_exchange_of(k, kind, "PUT", id);
+        add_json_body(x, definition);
+        status = client__exchange_finish(x, response_out, error);
+    }
+    return status;
 }
 
 static void add_script(exchange *x, const char *id, const char *body) {

@@ -43,6 +43,8 @@ size_t client__routing_overlap(const routing *r, const epk *min, const epk *max,
 /* An exchange about the container: type "docs" and so on, path and session set. */
 exchange *client__container_exchange(tesela_container *k, const char *verb, const char *type, bool read);
 
+extern const char *const client__script_types[]; /* of tesela_script_kind, as they are in paths */
+
 /* ---- keys ---- */
 
 /* The header's JSON array. False: a text is not UTF-8 or a number is not finite. */

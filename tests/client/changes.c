@@ -70,6 +70,39 @@ static void feed(void **state) {
     fails(tesela_changes_open(k, &(tesela_changes_options){.min = "xyz"}, &c, &error), TESELA_BAD_ARGUMENT);
 }
 
+static void all_versions(void **state) {
+    (void)state;
+    static const char definition[] = "{\"id\":\"logged\",\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2},"
+                                     "\"changeFeedPolicy\":{\"retentionDuration\":60}}";
+    tesela_container *logged;
+    tesela_changes *c, *again;
+    const char *event;
+    tesela_key key = tesela_key_string("p");
+    ok(tesela_container_create(client, "d", definition, NULL, NULL, &error));
+    ok(tesela_container_open(client, "d", "logged", &logged, &error));
+    ok(tesela_changes_open(logged, &(tesela_changes_options){.all_versions = true, .from_now = true}, &c, &error));
+    fails(tesela_changes_next(c, &event, NULL, &error), TESELA_DONE);
+    ok(tesela_item_create(logged, "{\"id\":\"1\",\"pk\":\"p\",\"n\":1}", NULL, NULL, NULL, &error));
+    ok(tesela_item_upsert(logged, "{\"id\":\"1\",\"pk\":\"p\",\"n\":2}", NULL, NULL, NULL, &error));
+    ok(tesela_item_delete(logged, "1", &key, NULL, NULL, &error));
+    tesela_changes_options options = {.all_versions = true, .continuation = tesela_changes_continuation(c)};
+    ok(tesela_changes_open(logged, &options, &again, &error));
+    static const char *const kinds[] = {"\"operationType\":\"create\"", "\"operationType\":\"replace\"", "\"operationType\":\"delete\""};
+    for (size_t i = 0; i < 3; i++) {
+        ok(tesela_changes_next(c, &event, NULL, &error));
+        assert_non_null(strstr(event, kinds[i]));
+        ok(tesela_changes_next(again, &event, NULL, &error));
+        assert_non_null(strstr(event, kinds[i]));
+    }
+    fails(tesela_changes_next(c, &event, NULL, &error), TESELA_DONE);
+    tesela_changes_close(again);
+    tesela_changes_close(c);
+    ok(tesela_changes_open(logged, &(tesela_changes_options){.all_versions = true}, &c, &error)); /* not from the beginning */
+    fails(tesela_changes_next(c, &event, NULL, &error), TESELA_BAD_REQUEST);
+    tesela_changes_close(c);
+    tesela_container_close(logged);
+}
+
 /* ---- processors ---- */
 
 enum { PROCESSORS = 3, ITEMS = 900 };
@@ -192,7 +225,7 @@ static void processors(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(feed), cmocka_unit_test(processors)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(feed), cmocka_unit_test(all_versions), cmocka_unit_test(processors)};
     server_start("--throttling", "off", NULL);
     k = container_new("feed", 12000);
     s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

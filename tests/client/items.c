@@ -259,6 +259,30 @@ static void bulk(void **state) {
     tesela_container_close(k);
 }
 
+static void every_kind_of_script(tesela_container *k) {
+    static const char *const definitions[] = {
+        "{\"id\":\"one\",\"body\":\"function () {}\"}",
+        "{\"id\":\"one\",\"body\":\"function () {}\",\"triggerType\":\"Pre\",\"triggerOperation\":\"All\"}",
+        "{\"id\":\"one\",\"body\":\"function (x) { return x + 1; }\"}",
+    };
+    for (unsigned kind = TESELA_PROCEDURE; kind <= TESELA_FUNCTION; kind++) {
+        tesela_cursor *cursor;
+        size_t n;
+        for (int again = 0; again < 2; again++) {
+            ok(tesela_script_define(k, (tesela_script_kind)kind, "one", definitions[kind], NULL, &error));
+        }
+        ok(tesela_scripts(k, (tesela_script_kind)kind, &cursor, &error));
+        char *rows = rows_of(cursor, &n);
+        assert_int_equal(n, kind == TESELA_PROCEDURE ? 2 : 1);
+        assert_non_null(strstr(rows, "\"id\":\"one\""));
+        free(rows);
+    }
+    tesela_cursor *none;
+    fails(tesela_scripts(k, (tesela_script_kind)7, &none, &error), TESELA_BAD_ARGUMENT);
+    fails(tesela_script_define(k, TESELA_TRIGGER, "a/b", definitions[1], NULL, &error), TESELA_BAD_ARGUMENT);
+    fails(tesela_script_define(k, TESELA_TRIGGER, "t", definitions[0], NULL, &error), TESELA_BAD_REQUEST);
+}
+
 static void scripts(void **state) {
     (void)state;
     tesela_container *k = container_new("scripts", 1000);
@@ -266,6 +290,7 @@ static void scripts(void **state) {
     tesela_response *r;
     ok(tesela_script_put(k, "sum", "function (a, b) { getContext().getResponse().setBody(a - b); }", NULL, &error));
     ok(tesela_script_put(k, "sum", "function (a, b) { getContext().getResponse().setBody(a + b); }", NULL, &error));
+    every_kind_of_script(k);
     ok(tesela_script_run(k, "sum", &key, "[3,4]", &r, &error));
     assert_string_equal(tesela_response_body(r, NULL), "7");
     tesela_response_free(r);

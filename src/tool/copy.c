@@ -14,6 +14,7 @@
 #include "doc/json.h"
 #include "doc/path.h"
 #include "tool/endpoint.h"
+#include "tool/item_key.h"
 #include "tool/journal.h"
 #include "tool/progress.h"
 #include "tool/steer.h"
@@ -40,12 +41,7 @@ static const tool_option options[] = {
     REMOTE_OPTIONS(given),
 };
 
-enum { OPTIONS = sizeof options / sizeof *options, PAGE_ITEMS = 1000, IDLE_MS = 200, PATHS_MAX = 3, TRIES = 100, TRY_MS = 200 };
-
-typedef struct key_paths {
-    size_t n;
-    doc_path list[PATHS_MAX];
-} key_paths;
+enum { OPTIONS = sizeof options / sizeof *options, PAGE_ITEMS = 1000, IDLE_MS = 200, TRIES = 100, TRY_MS = 200 };
 
 typedef struct copier {
     tesela_client *from_client, *to_client;
@@ -59,76 +55,6 @@ typedef struct copier {
     uint64_t copied, removed;
     tesela_error fatal; /* status TESELA_OK: none */
 } copier;
-
-/* ---- keys ---- */
-
-static slice text_in(arena *a, slice text) {
-    char *p = arena_alloc(a, text.n + 1);
-    if (text.n) {
-        memcpy(p, text.p, text.n);
-    }
-    p[text.n] = '\0';
-    return slice_of(p, text.n);
-}
-
-static bool read_paths(copier *c, tesela_container *container, key_paths *paths) {
-    tesela_response *response;
-    tesela_error error;
-    if (tesela_container_read(container, &response, &error) != TESELA_OK) {
-        endpoint_tell("copy", &error);
-        return false;
-    }
-    size_t n;
-    const char *body = tesela_response_body(response, &n);
-    buf bson = buf_init(BUF_NO_LIMIT);
-    json_root root;
-    bson_iter_t it, key, each;
-    bool good = json_to_bson(slice_of(body, n), NULL, &bson, &root, NULL) == OK;
-    if (good && doc_find_key(buf_view(&bson), SLICE_LIT("partitionKey"), &it) && bson_iter_recurse(&it, &key) &&
-        bson_iter_find(&key, "paths") && bson_iter_recurse(&key, &each)) {
-        while (good && bson_iter_next(&each) && paths->n < PATHS_MAX && BSON_ITER_HOLDS_UTF8(&each)) {
-            slice text = doc_text(&each);
-            good = doc_path_parse(&c->arena, slice_of(text_in(&c->arena, text).p, text.n), &paths->list[paths->n++]) == OK;
-        }
-    }
-    buf_free(&bson);
-    tesela_response_free(response);
-    return good;
-}
-
-/* The key of an item, as libtesela takes it; its texts live in the arena. */
-static tesela_key key_of(arena *a, const key_paths *paths, slice item) {
-    tesela_key key = {.count = paths->n};
-    for (size_t i = 0; i < paths->n; i++) {
-        tesela_key_value *v = &key.values[i];
-        bson_iter_t it;
-        if (!doc_find(item, &paths->list[i], &it)) {
-            continue; /* TESELA_KEY_NONE */
-        }
-        if (BSON_ITER_HOLDS_UTF8(&it)) {
-            *v = (tesela_key_value){.kind = TESELA_KEY_STRING, .text = text_in(a, doc_text(&it)).p};
-        } else if (BSON_ITER_HOLDS_NUMBER(&it)) {
-            *v = (tesela_key_value){.kind = TESELA_KEY_NUMBER, .number = bson_iter_as_double(&it)};
-        } else if (BSON_ITER_HOLDS_BOOL(&it)) {
-            *v = (tesela_key_value){.kind = TESELA_KEY_BOOL, .truth = bson_iter_bool(&it)};
-        } else if (BSON_ITER_HOLDS_NULL(&it)) {
-            v->kind = TESELA_KEY_NULL;
-        }
-    }
-    return key;
-}
-
-static bool same_key(const tesela_key *a, const tesela_key *b) {
-    for (size_t i = 0; i < a->count; i++) {
-        const tesela_key_value *x = &a->values[i], *y = &b->values[i];
-        bool same = x->kind == y->kind && (x->kind != TESELA_KEY_STRING || strcmp(x->text, y->text) == 0) &&
-                    (x->kind != TESELA_KEY_NUMBER || x->number == y->number) && (x->kind != TESELA_KEY_BOOL || x->truth == y->truth);
-        if (!same) {
-            return false;
-        }
-    }
-    return a->count == b->count;
-}
 
 /* ---- follow ---- */
 
@@ -233,8 +159,8 @@ static void was_read(void *context, size_t i, const tesela_bulk_result *result) 
         buf bson = buf_init(BUF_NO_LIMIT);
         json_root root;
         if (json_to_bson(slice_of(result->body, result->length), NULL, &bson, &root, NULL) == OK) {
-            tesela_key now = key_of(&s->arena, &s->c->to_key, buf_view(&bson));
-            s->stale[i] = !same_key(&now, &s->keys[i]);
+            tesela_key now = item_key_of(&s->arena, &s->c->to_key, buf_view(&bson));
+            s->stale[i] = !item_key_same(&now, &s->keys[i]);
         }
         buf_free(&bson);
     }
@@ -246,9 +172,10 @@ static void add_name(sweeping *s, slice json) {
     bson_iter_t it;
     if (json_to_bson(json, NULL, &bson, &root, NULL) == OK && doc_find_key(buf_view(&bson), SLICE_LIT("id"), &it)) {
         size_t i = s->n++;
-        s->names[i] = (tesela_item_name){text_in(&s->arena, doc_text(&it)).p, key_of(&s->arena, &s->c->from_key, buf_view(&bson))};
-        s->keys[i] = key_of(&s->arena, &s->c->to_key, buf_view(&bson));
-        s->etags[i] = doc_find_key(buf_view(&bson), SLICE_LIT("_etag"), &it) ? text_in(&s->arena, doc_text(&it)).p : NULL;
+        s->names[i] =
+            (tesela_item_name){item_text_in(&s->arena, doc_text(&it)).p, item_key_of(&s->arena, &s->c->from_key, buf_view(&bson))};
+        s->keys[i] = item_key_of(&s->arena, &s->c->to_key, buf_view(&bson));
+        s->etags[i] = doc_find_key(buf_view(&bson), SLICE_LIT("_etag"), &it) ? item_text_in(&s->arena, doc_text(&it)).p : NULL;
         s->stale[i] = false;
     }
     buf_free(&bson);
@@ -350,7 +277,7 @@ static bool open_containers(copier *c, const tool_words *words) {
     c->from = c->from_client ? endpoint_container(c->from_client, words->list[0]) : NULL;
     c->to = c->to_client ? endpoint_container(c->to_client, words->list[1]) : NULL;
     return c->from && c->to && (!asked.create || endpoint_create("copy", c->to_client, c->to, asked.create, asked.throughput)) &&
-           read_paths(c, c->from, &c->from_key) && read_paths(c, c->to, &c->to_key);
+           item_key_paths("copy", c->from, &c->arena, &c->from_key) && item_key_paths("copy", c->to, &c->arena, &c->to_key);
 }
 
 static bool open_journal(copier *c, const tool_words *words) {

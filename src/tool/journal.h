@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-enum { JOURNAL_TEXT_BYTES = 64 * 1024 };
+enum { JOURNAL_TEXT_BYTES = 4 << 20 }; /* a position for each range */
 
 typedef struct journal {
     char *path;            /* NULL: none is kept */

@@ -4,4 +4,4 @@
 #include "tool/command.h"
 
 extern const tool_command tool_top, tool_explain, tool_split, tool_merge, tool_events, tool_fault, tool_keys, tool_inspect, tool_advise,
-    tool_export, tool_import, tool_copy;
+    tool_export, tool_import, tool_copy, tool_rekey;

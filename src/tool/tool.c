@@ -9,7 +9,7 @@
 
 static const tool_command *const commands[] = {&tool_serve,  &tool_top,    &tool_explain, &tool_split,   &tool_merge,
                                                &tool_events, &tool_fault,  &tool_keys,    &tool_inspect, &tool_advise,
-                                               &tool_export, &tool_import, &tool_copy,    &tool_reset};
+                                               &tool_export, &tool_import, &tool_copy,    &tool_rekey,   &tool_reset};
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -102,6 +102,7 @@ static void read_account(tesela_client *c) {
             c->reads_n = read_locations(c, body, "readableLocations", c->reads);
             c->writes_n = read_locations(c, body, "writableLocations", c->writes);
         }
+        c->one_writer = c->writes_n <= 1;
     }
     client__exchange_free(x);
     c->account_known = true;

@@ -5,7 +5,9 @@
 
 #include "base/base64.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "client/client_int.h"
+#include "client/sign.h"
 
 enum { KEY_BYTES_MAX = 4096 };
 
@@ -49,7 +51,9 @@ static tesela_status set_key(tesela_client *c, slice key, tesela_error *error) {
         buf_free(&bytes);
         return client__fail(error, TESELA_BAD_ARGUMENT, "The key is not base64: take it from the account's keys as it is.");
     }
-    c->key = (unsigned char *)buf_take(&bytes, &c->key_n);
+    c->key = client__sign_key_new(buf_view(&bytes));
+    OPENSSL_cleanse(bytes.p, bytes.n);
+    buf_free(&bytes);
     return TESELA_OK;
 }
 
@@ -99,6 +103,9 @@ tesela_status tesela_client_open(const tesela_client_options *options, tesela_cl
     pthread_mutex_init(&c->account_lock, NULL);
     pthread_mutex_init(&c->resolvers_lock, NULL);
     c->sessions = client__sessions_new();
+    random_source random;
+    random_seed_system(&random);
+    random_bytes(&random, c->activity_seed, sizeof c->activity_seed);
     set_numbers(c, options);
     set_texts(c, options);
     tesela_status status = set_rights(c, options, error);
@@ -128,12 +135,9 @@ void tesela_client_close(tesela_client *c) {
     for (size_t i = 0; i < c->regions_n; i++) {
         free(c->regions[i]);
     }
-    if (c->key) {
-        OPENSSL_cleanse(c->key, c->key_n);
-    }
     free(c->retired);
     free(c->regions);
-    free(c->key);
+    client__sign_key_free(c->key);
     free(c->endpoint);
     free(c->ca_file);
     free(c->agent);

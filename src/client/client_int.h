@@ -75,8 +75,9 @@ typedef struct registered {
 struct tesela_client {
     char *endpoint; /* "http://host:port", without a slash at the end */
     char *ca_file, *agent, *consistency, *resource_token;
-    unsigned char *key;
-    size_t key_n;
+    struct sign_key *key;
+    uint64_t activity_seed[2]; /* of the names of requests */
+    atomic_uint_fast64_t activities;
     char **regions;
     size_t regions_n;
     bool stay;
@@ -94,7 +95,8 @@ struct tesela_client {
     _Atomic bool account_known;
     char *reads[CLIENT_ENDPOINTS_MAX], *writes[CLIENT_ENDPOINTS_MAX];
     size_t reads_n, writes_n;
-    char **retired; /* endpoint texts of before, which requests may still use */
+    atomic_bool one_writer; /* known to have one region that takes writes */
+    char **retired;         /* endpoint texts of before, which requests may still use */
     size_t retired_n;
 
     sessions *sessions;
@@ -137,6 +139,7 @@ struct exchange {
     bool routed;                        /* names a range */
     bool no_account;                    /* is the request that reads the account */
     bool own_session;                   /* the caller gave a session token */
+    bool plain_write;                   /* of one item: what it is decided by is in the region that takes writes */
     slice owner;                        /* name path of the container, for session tokens; points into `path`'s maker. Empty: none */
     struct tesela_container *container; /* whose ranges are refreshed after 410; may be NULL */
     char activity_id[40];

@@ -1,5 +1,4 @@
 /* One logical request: built once, signed and sent for each attempt. */
-#include <openssl/rand.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,15 +24,28 @@ void client__sleep_us(int64_t us) {
     }
 }
 
-static void make_uuid(char text[40]) {
-    unsigned char b[16];
-    if (RAND_bytes(b, sizeof b) != 1) {
-        memset(b, 0, sizeof b); /* it only names the request in logs */
+/* splitmix64's last step: every bit of the result depends on every bit of x. */
+static uint64_t mix(uint64_t x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* A random UUID in form. It only names the request in logs, so it is made of the client's random numbers and a count. */
+static void make_uuid(tesela_client *c, char text[40]) {
+    static const char digits[] = "0123456789abcdef";
+    uint64_t n = atomic_fetch_add_explicit(&c->activities, 1, memory_order_relaxed) * 0x9E3779B97F4A7C15u;
+    uint64_t halves[2] = {mix(c->activity_seed[0] + n), mix(c->activity_seed[1] ^ n)};
+    halves[0] = (halves[0] & ~(uint64_t)0xF000) | 0x4000;
+    halves[1] = (halves[1] & ~((uint64_t)3 << 62)) | (uint64_t)1 << 63;
+    char *p = text;
+    for (unsigned i = 0; i < 32; i++) {
+        if (i == 8 || i == 12 || i == 16 || i == 20) {
+            *p++ = '-';
+        }
+        *p++ = digits[halves[i / 16] >> (60 - 4 * (i % 16)) & 15];
     }
-    b[6] = (unsigned char)((b[6] & 15) | 0x40);
-    b[8] = (unsigned char)((b[8] & 63) | 0x80);
-    snprintf(text, 40, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5], b[6],
-             b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    *p = 0;
 }
 
 /* ---- building ---- */
@@ -48,7 +60,7 @@ exchange *client__exchange_new(tesela_client *c, const char *verb, const char *t
     x->link = buf_init(CLIENT_PATH_BYTES_MAX);
     x->fields = buf_init(FIELDS_BYTES_MAX);
     x->body = buf_init(CLIENT_REQUEST_BYTES_MAX);
-    make_uuid(x->activity_id);
+    make_uuid(c, x->activity_id);
     return x;
 }
 
@@ -77,7 +89,8 @@ void client__exchange_segment(exchange *x, slice name) {
 
 void client__exchange_field(exchange *x, const char *name, slice value) {
     if (value.n && !memchr(value.p, '\n', value.n) && !memchr(value.p, '\r', value.n) && !memchr(value.p, 0, value.n)) {
-        buf_addf(&x->fields, "%s: ", name);
+        buf_add_slice(&x->fields, slice_str(name));
+        buf_add_lit(&x->fields, ": ");
         buf_add_slice(&x->fields, value);
         buf_add_byte(&x->fields, 0);
     }
@@ -102,18 +115,18 @@ static void add_common(exchange *x, buf *into) {
     const tesela_client *c = x->client;
     char date[DATE_TEXT_BYTES];
     date_http((int64_t)time(NULL), date);
-    buf_addf(into, "x-ms-date: %s", date);
-    buf_add_byte(into, 0);
+    buf_add_lit(into, "x-ms-date: ");
+    buf_add(into, date, strlen(date) + 1);
     buf_add_lit(into, "authorization: ");
     if (c->resource_token) {
         client__percent(into, slice_str(c->resource_token));
     } else {
-        client__sign(slice_of(c->key, c->key_n), x->verb, x->type, buf_view(&x->link), slice_str(date), into);
+        client__sign(c->key, x->verb, x->type, buf_view(&x->link), slice_str(date), into);
     }
     buf_add_byte(into, 0);
-    buf_addf(into, "x-ms-activity-id: %s", x->activity_id);
-    buf_add_byte(into, 0);
-    if (x->owner.n && !x->own_session) {
+    buf_add_lit(into, "x-ms-activity-id: ");
+    buf_add(into, x->activity_id, strlen(x->activity_id) + 1);
+    if (x->owner.n && !x->own_session && !(x->plain_write && c->one_writer)) {
         size_t before = into->n;
         buf_add_lit(into, "x-ms-session-token: ");
         size_t empty = into->n;
@@ -186,7 +199,8 @@ void client__exchange_prepare(exchange *x) {
     }
     n = collect(&x->fields, texts, n);
     buf url = buf_init(CLIENT_PATH_BYTES_MAX * 2);
-    buf_addf(&url, "%s%.*s", x->endpoint, (int)x->path.n, x->path.n ? x->path.p : "");
+    buf_add_slice(&url, slice_str(x->endpoint));
+    buf_add_slice(&url, buf_view(&x->path));
     buf_add_byte(&url, 0);
     curl_easy_setopt(l->easy, CURLOPT_URL, url.p);
     curl_easy_setopt(l->easy, CURLOPT_HTTPHEADER, list_fields(l, texts, n));

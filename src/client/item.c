@@ -62,6 +62,7 @@ static tesela_status run(exchange *x, tesela_container *k, const tesela_key *key
         *response_out = NULL;
     }
     add_options(x, options);
+    x->plain_write = !x->read;
     tesela_status status = add_key(x, k, key, item, error);
     if (status != TESELA_OK) {
         client__exchange_free(x);

@@ -24,8 +24,10 @@ static size_t on_field(char *p, size_t size, size_t n, void *context) {
     if (slice_starts(line, SLICE_LIT("HTTP/"))) {
         buf_clear(&l->fields);
     } else if (colon && !memchr(line.p, 0, line.n)) {
-        for (const char *c = line.p; c < colon; c++) {
-            buf_add_byte(&l->fields, *c >= 'A' && *c <= 'Z' ? (char)(*c | 0x20) : *c);
+        size_t at = l->fields.n;
+        buf_add_slice(&l->fields, slice_of(line.p, (size_t)(colon - line.p)));
+        for (char *c = l->fields.p + at; c < l->fields.p + l->fields.n; c++) {
+            *c = *c >= 'A' && *c <= 'Z' ? (char)(*c | 0x20) : *c;
         }
         buf_add_byte(&l->fields, 0);
         buf_add_slice(&l->fields, slice_trim(slice_of(colon + 1, line.n - (size_t)(colon + 1 - line.p))));

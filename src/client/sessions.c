@@ -16,6 +16,8 @@ typedef struct owner {
     char *name, *rid;
     token *tokens;
     size_t n, cap;
+    buf joined; /* of all tokens, as requests have it */
+    bool stale; /* `joined` is of before */
 } owner;
 
 struct sessions {
@@ -35,6 +37,7 @@ static void clear(owner *o) {
         free(o->tokens[i].text);
     }
     o->n = 0;
+    o->stale = true;
 }
 
 void client__sessions_free(sessions *s) {
@@ -44,6 +47,7 @@ void client__sessions_free(sessions *s) {
     for (owner *o = s->owners, *next; o; o = next) {
         next = o->next;
         clear(o);
+        buf_free(&o->joined);
         free(o->tokens);
         free(o->name);
         free(o->rid);
@@ -152,6 +156,7 @@ static void merge_one(owner *o, slice one) {
     }
     free(t->text);
     t->text = mem_text(merged.p, merged.n);
+    o->stale = true;
     buf_free(&merged);
 }
 
@@ -162,6 +167,7 @@ void client__sessions_merge(sessions *s, slice name, slice rid, slice tokens) {
         o = mem_zero(sizeof *o);
         o->name = mem_text(name.p, name.n);
         o->rid = mem_text(rid.p, rid.n);
+        o->joined = buf_init(BUF_NO_LIMIT);
         o->next = s->owners;
         s->owners = o;
     } else if (rid.n && !slice_eq(slice_str(o->rid), rid)) {
@@ -177,13 +183,27 @@ void client__sessions_merge(sessions *s, slice name, slice rid, slice tokens) {
     pthread_mutex_unlock(&s->lock);
 }
 
+static void join(owner *o) {
+    buf_clear(&o->joined);
+    for (size_t i = 0; i < o->n; i++) {
+        if (o->tokens[i].text) {
+            buf_add(&o->joined, ",", o->joined.n > 0);
+            buf_add_slice(&o->joined, slice_str(o->tokens[i].range));
+            buf_add_byte(&o->joined, ':');
+            buf_add_slice(&o->joined, slice_str(o->tokens[i].text));
+        }
+    }
+    o->stale = false;
+}
+
 void client__sessions_write(sessions *s, slice name, buf *out) {
     pthread_mutex_lock(&s->lock);
     owner *o = find(s, name);
-    for (size_t i = 0; o && i < o->n; i++) {
-        if (o->tokens[i].text) {
-            buf_addf(out, "%s%s:%s", i ? "," : "", o->tokens[i].range, o->tokens[i].text);
-        }
+    if (o && o->stale) {
+        join(o);
+    }
+    if (o) {
+        buf_add_slice(out, buf_view(&o->joined));
     }
     pthread_mutex_unlock(&s->lock);
 }

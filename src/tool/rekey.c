@@ -6,22 +6,20 @@
  *   switch   freezes the source (its writers are told to retry), applies the rest of the log, and lets the two containers exchange their
  *            names, in one write of the server
  *
- * The journal has the position in the log, and of the scan while that goes on (journal.line: 0). All of it may be done again: an item is put
- * whole, and where its copies are is looked up. A freeze ends by itself, so a command that dies leaves the source as it was. */
+ * The journal has the position in the log, and of the scan while that goes on (journal.line: 0). All of it may be done again: an item is
+ * put whole, and where its copies are is looked up. A freeze ends by itself, so a command that dies leaves the source as it was. */
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/memory.h"
 #include "doc/json.h"
-#include "tool/remote.h"
 #include "tool/rekey_int.h"
+#include "tool/remote.h"
 #include "tool/steer.h"
 
 static remote_given given = {.endpoint = REMOTE_ENDPOINT};
 
-static struct {
-    const char *key, *as, *journal, *undo, *drop, *freeze, *requests, *wait;
-} asked = {.freeze = "5", .requests = "16"};
+static struct { const char *key, *as, *journal, *undo, *drop, *freeze, *requests, *wait; } asked = {.freeze = "5", .requests = "16"};
 
 static const tool_option options[] = {
     {"partition-key", "PATHS", "the new key: /city, or /tenant,/user", &asked.key, false},
@@ -54,7 +52,8 @@ static void show(rekey *r) {
     double charge = tesela_bulk_counted(r->bulk).charge + (r->log ? tesela_changes_charge(r->log) : 0) + r->charge;
     bool scans = r->journal.line == 0 && r->total;
     double part = scans ? (double)r->copied / (double)r->total : -1;
-    progress_show(&r->progress, (progress_now){.items = r->copied + r->events, .failed = r->refused_n, .charge = charge, .part = part < 1 ? part : 1});
+    progress_show(&r->progress,
+                  (progress_now){.items = r->copied + r->events, .failed = r->refused_n, .charge = charge, .part = part < 1 ? part : 1});
 }
 
 /* ---- the admin API ---- */
@@ -335,7 +334,8 @@ static outcome switch_names(rekey *r, const remote *server, uint64_t ms) {
         rekey_sleep_ms(IDLE_MS);
     }
     r->fatal.status = TESELA_UNAVAILABLE;
-    snprintf(r->fatal.message, sizeof r->fatal.message, "the writers are faster than the copy can follow: a longer --freeze, or more --requests");
+    snprintf(r->fatal.message, sizeof r->fatal.message,
+             "the writers are faster than the copy can follow: a longer --freeze, or more --requests");
     return STOPPED;
 }
 
@@ -402,8 +402,9 @@ static int end_course(rekey *r, outcome end) {
         return finish(r);
     }
     if (end == REFUSED) {
-        fprintf(stderr, "tesela rekey: %zu items cannot have the new key; nothing was switched. Change or delete them, and give the same "
-                        "command again; or --undo.\n",
+        fprintf(stderr,
+                "tesela rekey: %zu items cannot have the new key; nothing was switched. Change or delete them, and give the same "
+                "command again; or --undo.\n",
                 r->refused_n);
         return tell_refused(r) ? 3 : 1;
     }

@@ -319,7 +319,9 @@ static bool settle_once(rekey *r) {
 static void close_deleted(rekey *r) {
     for (size_t i = 0; i < r->n; i++) {
         rekey_change *c = &r->changes[i];
-        c->state = r->again && c->state == REKEY_DONE ? REKEY_OPEN : !r->again && c->state == REKEY_OPEN && !c->body ? REKEY_DONE : c->state;
+        c->state = r->again && c->state == REKEY_DONE                ? REKEY_OPEN
+                   : !r->again && c->state == REKEY_OPEN && !c->body ? REKEY_DONE
+                                                                     : c->state;
     }
 }
 
@@ -359,18 +361,16 @@ static const char *reason_of(const rekey_change *c) {
     if (c->state == REKEY_TAKEN) {
         return "another item has the same id and new key, or the same unique key";
     }
-    return c->status == 400                        ? "the new key is too long, or the item is not valid there"
+    return c->status == 400                           ? "the new key is too long, or the item is not valid there"
            : c->status == 403 && c->substatus == 1014 ? "the logical partition of the new key is full"
-                                                   : "the new container refused it";
+                                                      : "the new container refused it";
 }
 
 static void note_refusal(rekey *r, const rekey_change *c) {
     r->refused = mem_resize(r->refused, (r->refused_n + 1) * sizeof *r->refused);
     rekey_refusal *f = &r->refused[r->refused_n++];
-    *f = (rekey_refusal){.id = strdup(c->id),
-                         .why = strdup(reason_of(c)),
-                         .status = c->state == REKEY_TAKEN ? 409 : c->status,
-                         .substatus = c->substatus};
+    *f = (rekey_refusal){
+        .id = strdup(c->id), .why = strdup(reason_of(c)), .status = c->state == REKEY_TAKEN ? 409 : c->status, .substatus = c->substatus};
     copy_key(&f->key, &c->from_key);
 }
 

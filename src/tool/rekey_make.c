@@ -37,8 +37,8 @@ static bool read_definition(tesela_container *k, buf *bson, tesela_error *error)
 static void add_settings(bson_t *out, slice definition) {
     bson_t all;
     if (bson_init_static(&all, (const uint8_t *)definition.p, definition.n)) {
-        bson_copy_to_excluding_noinit(&all, out, "id", "partitionKey", "changeFeedPolicy", "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs",
-                                      "_triggers", "_udfs", "_conflicts", NULL);
+        bson_copy_to_excluding_noinit(&all, out, "id", "partitionKey", "changeFeedPolicy", "_rid", "_self", "_etag", "_ts", "_docs",
+                                      "_sprocs", "_triggers", "_udfs", "_conflicts", NULL);
     }
 }
 

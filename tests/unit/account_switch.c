@@ -96,7 +96,8 @@ static err exchange(const char *name, const char *with, int64_t token) {
 /* "/pk", and whether it is retired. */
 static const char *key_of(const char *name) {
     container *c = harness_found(&h, "d", name);
-    const char *text = arena_printf(&h.arena, "%.*s%s", (int)c->key.paths[0].text.n, c->key.paths[0].text.p, c->retired ? " retired" : "").p;
+    const char *text =
+        arena_printf(&h.arena, "%.*s%s", (int)c->key.paths[0].text.n, c->key.paths[0].text.p, c->retired ? " retired" : "").p;
     container_give(c);
     return text;
 }

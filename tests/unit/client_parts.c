@@ -267,7 +267,9 @@ static void canonical_texts(void **state) {
 static void signatures(void **state) {
     (void)state;
     buf out = buf_init(1024);
-    client__sign(SLICE_LIT("key"), "GET", "docs", SLICE_LIT("dbs/D/colls/C/docs/1"), SLICE_LIT("Thu, 27 Apr 2017 00:51:12 GMT"), &out);
+    sign_key *k = client__sign_key_new(SLICE_LIT("key"));
+    client__sign(k, "GET", "docs", SLICE_LIT("dbs/D/colls/C/docs/1"), SLICE_LIT("Thu, 27 Apr 2017 00:51:12 GMT"), &out);
+    client__sign_key_free(k);
     /* openssl dgst -sha256 -hmac key -binary | base64 of "get\ndocs\ndbs/D/colls/C/docs/1\nthu, 27 apr 2017 00:51:12 gmt\n\n" */
     buf_add_byte(&out, 0);
     assert_string_equal(out.p, "type%3Dmaster%26ver%3D1.0%26sig%3DJoZR5YPZpZ0pBw1XMCK9zKGctR4Y4LXU1Rq7X%2F5NHrU%3D");

@@ -116,6 +116,9 @@ static void items(void **state) {
     ok(tesela_item_upsert(k, "{\"id\":\"\xC3\xA1 ?#&+%\",\"pk\":true}", NULL, &(tesela_item_options){.no_body = true}, NULL, &error));
     tesela_key yes = tesela_key_bool(true);
     ok(tesela_item_read(k, "\xC3\xA1 ?#&+%", &yes, NULL, NULL, &error));
+    tesela_key null = tesela_key_null();
+    ok(tesela_item_upsert(k, "{\"id\":\"of null\",\"pk\":null}", NULL, NULL, NULL, &error));
+    ok(tesela_item_read(k, "of null", &null, NULL, NULL, &error));
     ok(tesela_item_upsert(k, "{\"id\":\"keyless\"}", NULL, NULL, NULL, &error));
     ok(tesela_item_read(k, "keyless", &none, NULL, NULL, &error));
     ok(tesela_item_delete(k, "1", &ana, NULL, NULL, &error));

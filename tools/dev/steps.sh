@@ -17,7 +17,7 @@ step sdk 'the official SDK against the server with AddressSanitizer, over https'
 step table "the Table API with Microsoft's SDKs for JavaScript and Python and with bare requests, against the server with AddressSanitizer, over https"
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
-step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer'
+step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer; what is installed'
 step gremlin "the Gremlin API with TinkerPop's driver for Node.js, of two versions, against the server with AddressSanitizer, plain and over TLS"
 step browser "the portal in Debian's Chromium, against the server with AddressSanitizer"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
@@ -238,6 +238,8 @@ step_client() {
     build_tsan client-threads tesela
     run_meson build-asan --timeout-multiplier 3 --suite client
     run_meson build-tsan --timeout-multiplier 5 --suite client-threads
+    build_release
+    "$root/tests/client/install" "$root/build"
 }
 
 step_gremlin() {

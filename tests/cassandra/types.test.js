@@ -53,23 +53,18 @@ suite("types", (t) => {
     });
   }
 
-  t.it("are JSON through the SQL API, which may not write them", async () => {
-    const table = await t.table("(p text, c int, v double, tags set<text>, PRIMARY KEY (p, c))");
-    await t.run(`INSERT INTO ${table} (p, c, v, tags) VALUES ('a', 1, 2.5, {'x', 'y'})`);
+  t.it("as keys keep their order and place when a range is split", async () => {
+    const table = await t.table("(p text, c int, PRIMARY KEY (p, c))");
     const [database, container] = table.split(".");
     const rest = new Rest({ server: t.server, version: "2020-07-15" });
     const path = `/dbs/${database}/colls/${container}`;
     assert.deepEqual((await rest.get(path)).json.partitionKey.paths, ['/"p"']);
-    const [item] = (await rest.get(`${path}/docs`)).json.Documents;
-    assert.deepEqual([item.p, item.c, item.v, item.tags], ["a", 1, 2.5, ["x", "y"]]);
-    const refused = await rest.post(`${path}/docs`, { id: "1", p: "a", c: 2 }, { headers: { "x-ms-documentdb-partitionkey": '["a"]' } });
-    assert.equal(refused.status, 403);
     const ranges = (await rest.get(`${path}/pkranges`)).json.PartitionKeyRanges;
     for (let n = 0; n < 40; n++) await t.run(`INSERT INTO ${table} (p, c) VALUES (?, 1)`, [`p${n}`]);
     const split = await rest.post("/_tesela/split", { database, container, range: ranges[0].id, parts: 3 }, { sign: false });
     assert.ok(split.status < 300, JSON.stringify(split.json));
     const seen = new Set();
     for await (const row of t.client.stream(`SELECT p, token(p) AS t FROM ${table}`, [], { fetchSize: 7, autoPage: true })) seen.add(row.p);
-    assert.equal(seen.size, 41, "a scan after a split finds every partition");
+    assert.equal(seen.size, 40, "a scan after a split finds every partition");
   });
 });

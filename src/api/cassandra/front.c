@@ -1,6 +1,7 @@
 /* From a frame to the handler of its message. */
 #include <stdlib.h>
 
+#include "api/cassandra/adopt.h"
 #include "api/cassandra/cassandra_int.h"
 #include "api/cassandra/edit_kind.h"
 #include "api/cassandra/prepared.h"
@@ -354,6 +355,7 @@ cass_front *cass_open(const cass_options *options) {
     front->host_id[6] = (uint8_t)((front->host_id[6] & 0x0F) | 0x40); /* a random UUID, RFC 4122 */
     front->host_id[8] = (uint8_t)((front->host_id[8] & 0x3F) | 0x80);
     cass_edit_register();
+    cass_adopt_register();
     cass_system_init();
     return front;
 }

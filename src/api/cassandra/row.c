@@ -742,6 +742,16 @@ static slice static_prefix(op *o, const cass_table *t, const container *c) {
     return row;
 }
 
+err cass_single_row(op *o, const cass_table *t, const container *c, cql_value first, slice *row_out) {
+    doc_element e;
+    buf out = buf_init(BUF_NO_LIMIT);
+    TRY(key_element(o, t, 0, first, &e));
+    row_add(&out, &c->row, 0, &e);
+    *row_out = arena_copy(o->arena, buf_view(&out));
+    buf_free(&out);
+    return OK;
+}
+
 err cass_key_of(op *o, const cass_table *t, const container *c, const cql_value *partition, const cql_value *clustering,
                 item_key *key_out) {
     pkey key = {.n = t->table.partition_n};
@@ -752,12 +762,7 @@ err cass_key_of(op *o, const cass_table *t, const container *c, const cql_value 
         key.values[i] = pkey_typed_value(&e);
     }
     if (!t->table.clustering_n) {
-        doc_element e;
-        buf out = buf_init(BUF_NO_LIMIT);
-        TRY(key_element(o, t, 0, partition[0], &e));
-        row_add(&out, &c->row, 0, &e);
-        row = arena_copy(o->arena, buf_view(&out));
-        buf_free(&out);
+        TRY(cass_single_row(o, t, c, partition[0], &row));
     } else if (clustering) {
         TRY(cass_row_prefix(o, t, c, clustering, t->table.clustering_n, &row));
     } else {

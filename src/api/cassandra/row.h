@@ -80,3 +80,6 @@ MUST_CHECK err cass_key_of(op *o, const cass_table *t, const container *c, const
 
 /* The encoded row key of the first `n` clustering columns. */
 MUST_CHECK err cass_row_prefix(op *o, const cass_table *t, const container *c, const cql_value *clustering, uint32_t n, slice *prefix_out);
+
+/* The encoded row key in a table without clustering columns: the first column of the partition key. */
+MUST_CHECK err cass_single_row(op *o, const cass_table *t, const container *c, cql_value first, slice *row_out);

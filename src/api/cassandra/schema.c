@@ -715,15 +715,20 @@ static void keep(cass_schemas *s, cass_table *t) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static err load(cass_front *front, op *o, const container *c, const database *d, const cass_table **table_out) {
+static err load(cass_schemas *s, op *o, const container *c, slice types, uint64_t types_version, const cass_table **table_out) {
     cass_table *t;
-    TRY(cass_table_new(o, c->database_id, c->id, c->memo, cass_keyspace_of(d).types, &t));
+    TRY(cass_table_new(o, c->database_id, c->id, c->memo, types, &t));
     memcpy(t->rid, c->rid, 8);
     t->serial = c->memory->serial;
-    t->types_version = d->version;
-    keep(front->schemas, t);
+    t->types_version = types_version;
+    keep(s, t);
     *table_out = t;
     return OK;
+}
+
+err cass_table_of_container(cass_schemas *s, op *o, const container *c, const cass_table **table_out) {
+    *table_out = cached(s, c, 0);
+    return *table_out ? OK : load(s, o, c, SLICE_EMPTY, 0, table_out);
 }
 
 static err find_container(cass_front *front, op *o, slice keyspace, slice name, database **database_out, container **container_out) {
@@ -761,7 +766,7 @@ err cass_table_find(cass_front *front, op *o, slice keyspace, slice name, const 
     }
     TRY(find_container(front, o, keyspace, name, &d, container_out));
     *table_out = cached(front->schemas, *container_out, d->version);
-    err code = *table_out ? OK : load(front, o, *container_out, d, table_out);
+    err code = *table_out ? OK : load(front->schemas, o, *container_out, cass_keyspace_of(d).types, d->version, table_out);
     database_give(d);
     if (code != OK) {
         container_give(*container_out);

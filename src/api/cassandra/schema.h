@@ -129,6 +129,10 @@ static inline uint32_t cass_column_index(const cass_table *t, const cql_column *
 cass_schemas *cass_schemas_new(void);
 void cass_schemas_free(cass_schemas *s);
 
+/* The table of a container, from the cache or its memo, without the user types of its keyspace: E_BAD_REQUEST if it has any. The caller
+ * releases it. */
+MUST_CHECK err cass_table_of_container(cass_schemas *s, op *o, const container *c, const cass_table **table_out);
+
 /* Finds a table and its container; the caller releases both. E_BAD_REQUEST: "keyspace ks does not exist", "unconfigured table t". A table
  * of the system's has no container. `keyspace` empty: the current one. */
 MUST_CHECK err cass_table_find(cass_front *front, op *o, slice keyspace, slice name, const cass_table **table_out,

@@ -519,18 +519,41 @@ static err restrict_others(analysis *a, bool index) {
     return OK;
 }
 
-/* An index serves one relation; everything else beside it is filtering. So is a restricted clustering column without its partition. */
+/* How many clustering columns the keys restrict: those of the prefix, and those of the slice after it. */
+static uint32_t restricted_clustering(const analysis *a) {
+    const cql_restrictions *r = a->out;
+    uint32_t lower = r->slice[0] ? r->slice[0]->columns_n : 0, upper = r->slice[1] ? r->slice[1]->columns_n : 0;
+    return r->clustering_n + (lower > upper ? lower : upper);
+}
+
+/* Without the partition, an index finds the rows of a clustering column. True: one of the columns has one. */
+static bool find_by_clustering(analysis *a) {
+    bool found = false;
+    for (uint32_t i = 0; i < a->out->clustering_n; i++) {
+        const cql_relation *r = a->out->clustering[i];
+        const cql_column *c = clustering_column(a, i);
+        if (r->kind == CQL_RELATION_COLUMN && served_by_index(r, c)) {
+            add_filter(a, r, c);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* An index serves one relation. Those of indexed clustering columns count, like all that the keys do not cover; a prefix of others does not
+ * (StatementRestrictions.needFiltering). */
 static err check_filtering(analysis *a) {
     cql_restrictions *r = a->out;
-    uint32_t indexed = 0;
+    uint32_t indexed = 0, counted = a->filters_n;
+    bool rows_without_key = !r->whole_partition_key && restricted_clustering(a);
+    if (a->in->purpose == CQL_FOR_SELECT && rows_without_key && find_by_clustering(a)) {
+        counted += restricted_clustering(a);
+    }
     for (uint32_t i = 0; i < a->filters_n; i++) {
         indexed += a->filters[i].index;
     }
-    bool clustering = r->clustering_n || r->slice[0] || r->slice[1];
     r->uses_index = indexed > 0;
-    bool beyond_index = a->filters_n > (indexed ? 1u : 0u);
-    bool rows_without_key = clustering && !r->whole_partition_key;
-    r->needs_filtering = beyond_index || rows_without_key;
+    r->needs_filtering = counted > (r->uses_index ? 1u : 0u) || (rows_without_key && !r->uses_index);
     if (a->in->purpose == CQL_FOR_SELECT && r->needs_filtering && !a->in->allow_filtering) {
         return op_fail(a->op, E_BAD_REQUEST, NEEDS_FILTERING);
     }
@@ -571,6 +594,7 @@ err cql_restrict(op *o, const cql_restrict_input *input, cql_restrictions *restr
     TRY(restrict_clustering(&a, index));
     TRY(restrict_others(&a, index));
     restrictions_out->filters = a.filters;
+    err code = check_filtering(&a);
     restrictions_out->filters_n = a.filters_n;
-    return check_filtering(&a);
+    return code;
 }

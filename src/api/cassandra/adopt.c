@@ -58,8 +58,7 @@ static err read_member(op *o, const cass_table *t, const doc_element *e, cass_ro
     const cql_column *c = column_of(t, e->key);
     cql_value v;
     if (!c) {
-        return is_ignored(t, e->key) ? OK
-                                     : op_fail(o, E_BAD_REQUEST, IS_TABLE "it has no column '%.*s'.", slice_shown(e->key), e->key.p);
+        return is_ignored(t, e->key) ? OK : op_fail(o, E_BAD_REQUEST, IS_TABLE "it has no column '%.*s'.", slice_shown(e->key), e->key.p);
     }
     if (e->type == BSON_TYPE_MINKEY || e->type == BSON_TYPE_MAXKEY || (c->kind == CQL_COLUMN_STATIC && e->type != BSON_TYPE_NULL)) {
         return op_fail(o, E_BAD_REQUEST, IS_TABLE "static columns are written by CQL only.");
@@ -139,8 +138,9 @@ static err read_id(op *o, const cql_column *columns, uint32_t n, slice id, cql_v
         code = found < n ? cql_json_value(o, columns[found].type, &e, &values[found]) : E_BAD_REQUEST;
         code = code == OK && values[found].null ? E_BAD_REQUEST : code;
     }
-    return code == OK && found == n ? OK
-                                    : op_fail(o, code == OK ? E_BAD_REQUEST : code, IS_TABLE "'%.*s' is no id of a row.", slice_shown(id), id.p);
+    return code == OK && found == n
+               ? OK
+               : op_fail(o, code == OK ? E_BAD_REQUEST : code, IS_TABLE "'%.*s' is no id of a row.", slice_shown(id), id.p);
 }
 
 static err row_of_id(op *o, const container *c, slice id, slice *row_out) {

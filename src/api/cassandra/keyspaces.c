@@ -199,7 +199,8 @@ err cass_drop_keyspace(cass_request *q) {
         return cass_answer_void(q);
     }
     if (code == E_BAD_REQUEST) {
-        q->op.protocol_code = CASS_CODE_CONFIG;
+        slice name = s->target.keyspace;
+        return op_fail_as(&q->op, code, CASS_CODE_CONFIG, "Cannot drop non existing keyspace '%.*s'.", slice_shown(name), name.p);
     }
     TRY(code);
     account_each_container(q->front->core.account, d, 0, is_foreign, &foreign);

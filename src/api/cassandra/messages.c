@@ -355,8 +355,53 @@ static err use(cass_request *q) {
     return cass_answer_keyspace(q, name);
 }
 
+/* What is never there cannot be dropped. */
+static err drop_missing(cass_request *q) {
+    const cql_drop *s = &q->tree->drop;
+    slice name = q->tree->verb == CQL_DROP_TRIGGER || q->tree->verb == CQL_DROP_ROLE ? s->name : s->target.name;
+    slice keyspace = s->target.keyspace.n ? s->target.keyspace : q->keyspace;
+    if (s->if_exists) {
+        return cass_answer_void(q);
+    }
+    switch (q->tree->verb) {
+    case CQL_DROP_VIEW:
+        return op_fail_as(&q->op, E_BAD_REQUEST, CASS_CODE_CONFIG, "Cannot drop non existing materialized view '%.*s' in keyspace '%.*s'.",
+                          slice_shown(name), name.p, slice_shown(keyspace), keyspace.p);
+    case CQL_DROP_TRIGGER:
+        return cass_invalid(q, "Trigger %.*s was not found", slice_shown(name), name.p);
+    case CQL_DROP_ROLE:
+        return cass_invalid(q, "%.*s doesn't exist", slice_shown(name), name.p);
+    default:
+        return cass_invalid(q, "Cannot drop non existing %s '%.*s'", q->tree->verb == CQL_DROP_FUNCTION ? "function" : "aggregate",
+                            slice_shown(name), name.p);
+    }
+}
+
+/* In Cassandra's words for a server whose administrator has not enabled them. */
 static err refuse_verb(cass_request *q) {
-    return cass_invalid(q, "%s is not supported: the service has no such statement, and neither has tesela.", cql_verb_text(q->tree->verb));
+    switch (q->tree->verb) {
+    case CQL_CREATE_VIEW:
+    case CQL_ALTER_VIEW:
+        return cass_invalid(q, "Materialized views are disabled. tesela has none: write to a table for each query, or index the column.");
+    case CQL_CREATE_FUNCTION:
+    case CQL_CREATE_AGGREGATE:
+        return cass_invalid(q, "User-defined functions are disabled. tesela has none, nor has the service: compute in the application.");
+    case CQL_GRANT_ROLE:
+    case CQL_REVOKE_ROLE:
+    case CQL_GRANT:
+    case CQL_REVOKE:
+    case CQL_LIST_PERMISSIONS:
+        return cass_invalid(q, "%s operation is not supported by AllowAllAuthorizer", cql_verb_text(q->tree->verb));
+    case CQL_CREATE_ROLE:
+    case CQL_ALTER_ROLE:
+    case CQL_LIST_ROLES:
+    case CQL_LIST_USERS:
+        return cass_invalid(q, "%s is not supported: there are no roles, clients log in with a key of the account.",
+                            cql_verb_text(q->tree->verb));
+    default:
+        return cass_invalid(q, "%s is not supported: the service has no such statement, and neither has tesela.",
+                            cql_verb_text(q->tree->verb));
+    }
 }
 
 err cass_execute_other(cass_request *q) {
@@ -387,6 +432,12 @@ err cass_execute_other(cass_request *q) {
         return cass_alter_type(q);
     case CQL_DROP_TYPE:
         return cass_drop_type(q);
+    case CQL_DROP_VIEW:
+    case CQL_DROP_FUNCTION:
+    case CQL_DROP_AGGREGATE:
+    case CQL_DROP_TRIGGER:
+    case CQL_DROP_ROLE:
+        return drop_missing(q);
     default:
         return refuse_verb(q);
     }

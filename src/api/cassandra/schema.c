@@ -521,20 +521,17 @@ void cass_table_give(const cass_table *t) {
     }
 }
 
-static uint8_t indexed_as(const cass_definition *d, slice name, const cql_type *type) {
-    uint8_t bits = 0;
-    bool map = type->kind == CQL_MAP;
+static uint8_t indexed_as(const cass_definition *d, slice name) {
+    static const uint8_t bits[] = {[CQL_INDEX_SIMPLE] = CQL_INDEXED_VALUES,
+                                   [CQL_INDEX_VALUES] = CQL_INDEXED_VALUES,
+                                   [CQL_INDEX_KEYS] = CQL_INDEXED_KEYS,
+                                   [CQL_INDEX_ENTRIES] = CQL_INDEXED_ENTRIES,
+                                   [CQL_INDEX_FULL] = CQL_INDEXED_FULL};
+    uint8_t all = 0;
     for (uint32_t i = 0; i < d->indexes_n; i++) {
-        if (slice_eq(d->indexes[i].column, name)) {
-            cql_index_target t = d->indexes[i].target;
-            bits |= t == CQL_INDEX_KEYS                             ? CQL_INDEXED_KEYS
-                    : t == CQL_INDEX_ENTRIES                        ? CQL_INDEXED_ENTRIES
-                    : t == CQL_INDEX_FULL                           ? CQL_INDEXED_FULL
-                    : map || t != CQL_INDEX_SIMPLE || !type->frozen ? CQL_INDEXED_VALUES
-                                                                    : CQL_INDEXED_FULL;
-        }
+        all |= slice_eq(d->indexes[i].column, name) ? bits[d->indexes[i].target] : 0;
     }
-    return bits;
+    return all;
 }
 
 static bool has_user_type(const cql_type *t) {
@@ -555,8 +552,8 @@ static err make_columns(op *o, cass_table *t) {
         const cql_type *type;
         TRY(cql_type_read(o, c->type, &type));
         TRY(cql_type_resolve(o, &t->types.source, type, &type));
-        columns[i] = (cql_column){
-            .name = c->name, .type = type, .kind = c->kind, .descending = c->descending, .indexed = indexed_as(d, c->name, type)};
+        columns[i] =
+            (cql_column){.name = c->name, .type = type, .kind = c->kind, .descending = c->descending, .indexed = indexed_as(d, c->name)};
         stored[i] = (cass_stored){.member = c->member, .dropped_us = c->dropped_us};
         if (c->kind == CQL_COLUMN_PARTITION || c->kind == CQL_COLUMN_CLUSTERING) {
             columns[i].position = positions[c->kind == CQL_COLUMN_CLUSTERING]++;

@@ -69,23 +69,50 @@ static bool is_key(const cql_column *c) {
     return c->kind == CQL_COLUMN_PARTITION || c->kind == CQL_COLUMN_CLUSTERING;
 }
 
-/* GROUP BY: key columns in their order; those that = fixes may be left out. */
+#define GROUP_ORDER "Group by currently only support groups of columns following their declared order in the PRIMARY KEY"
+
+/* Whether one value is given for a key column, so that GROUP BY may leave it out. */
+static bool is_fixed(const analysis *a, uint32_t at) {
+    const cql_select *select = &a->s->tree->select;
+    for (uint32_t i = 0; i < select->where_n; i++) {
+        const cql_relation *r = &select->where[i];
+        for (uint32_t k = 0; r->op == CQL_EQ && r->kind != CQL_RELATION_TOKEN && r->kind != CQL_RELATION_FUNCTION && k < r->columns_n;
+             k++) {
+            if (slice_eq(r->columns[k], a->t->table.columns[at].name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* GROUP BY: key columns in their order, with the whole partition key; those that = fixes may be left out. */
 static err read_group(analysis *a) {
     const cql_select *select = &a->s->tree->select;
     uint32_t *group = arena_array(a->o->arena, uint32_t, select->group_n + 1);
+    uint32_t next = 0;
     for (uint32_t i = 0; i < select->group_n; i++) {
         const cql_column *c;
         if (select->group[i]->kind != CQL_TERM_COLUMN) {
-            return op_fail(a->o, E_BAD_REQUEST,
-                           "Group by currently only support groups of columns following their declared order in the PRIMARY KEY");
+            return op_fail(a->o, E_BAD_REQUEST, GROUP_ORDER);
         }
         TRY(find_column(a, select->group[i]->name, &c));
-        bool ordered = is_key(c) && (i == 0 || cass_column_index(a->t, c) > group[i - 1]);
-        if (!ordered) {
+        if (!is_key(c)) {
             return op_fail(a->o, E_BAD_REQUEST, "Group by is currently only supported on the columns of the PRIMARY KEY, got %.*s",
                            slice_shown(c->name), c->name.p);
         }
         group[i] = cass_column_index(a->t, c);
+        for (; next < group[i]; next++) {
+            if (!is_fixed(a, next)) {
+                return op_fail(a->o, E_BAD_REQUEST, GROUP_ORDER);
+            }
+        }
+        if (next++ > group[i]) {
+            return op_fail(a->o, E_BAD_REQUEST, GROUP_ORDER);
+        }
+    }
+    if (select->group_n && next < a->t->table.partition_n) {
+        return op_fail(a->o, E_BAD_REQUEST, "Group by is not supported on only a part of the partition key");
     }
     a->s->group = group;
     a->s->group_n = select->group_n;
@@ -140,6 +167,13 @@ static err check_distinct(analysis *a) {
             return op_fail(a->o, E_BAD_REQUEST,
                            "SELECT DISTINCT queries must only request partition key columns and/or static columns (not %.*s)",
                            slice_shown(c->name), c->name.p);
+        }
+    }
+    for (uint32_t i = 0; select->distinct && i < a->t->table.partition_n; i++) {
+        slice name = a->t->table.columns[i].name;
+        if (!a->s->selection->needed[i]) {
+            return op_fail(a->o, E_BAD_REQUEST, "SELECT DISTINCT queries must request all the partition key columns (missing %.*s)",
+                           slice_shown(name), name.p);
         }
     }
     return OK;
@@ -227,9 +261,14 @@ static err analyse_insert(analysis *a) {
     if (a->t->counters) {
         return op_fail(a->o, E_BAD_REQUEST, "INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
+    bool *given = arena_array(a->o->arena, bool, a->t->table.n);
     for (uint32_t i = 0; i < insert->n; i++) {
         const cql_column *c;
         TRY(find_column(a, insert->columns[i], &c));
+        if (given[cass_column_index(a->t, c)]) {
+            return op_fail(a->o, E_BAD_REQUEST, "The column names contains duplicates");
+        }
+        given[cass_column_index(a->t, c)] = true;
         if (is_key(c)) {
             a->s->key_terms[cass_column_index(a->t, c)] = insert->values[i];
             TRY(prepare_term(a, insert->values[i], c->name, c->type));

@@ -648,24 +648,42 @@ err cass_truncate(cass_request *q) {
 
 /* ---- indexes ---- */
 
+static const char *target_text(cql_index_target target) {
+    static const char *const texts[] = {"simple", "values", "keys", "entries", "full"};
+    return texts[target];
+}
+
+/* Of a collection, the values are indexed if the statement does not say what. */
+static cql_index_target target_of(const cql_column *c, cql_index_target target) {
+    return target == CQL_INDEX_SIMPLE && cql_type_is_collection(c->type) ? CQL_INDEX_VALUES : target;
+}
+
 static err check_index(cass_request *q, const cql_column *c, cql_index_target target) {
-    bool collection = cql_type_is_collection(c->type);
-    if (target == CQL_INDEX_FULL && !(collection && c->type->frozen)) {
+    bool collection = cql_type_is_collection(c->type), frozen = collection && c->type->frozen;
+    if (target == CQL_INDEX_FULL && !frozen) {
         return cass_invalid(q, "full() indexes can only be created on frozen collections");
     }
-    if (target != CQL_INDEX_SIMPLE && target != CQL_INDEX_FULL && (!collection || c->type->frozen)) {
-        return cass_invalid(q, "Cannot create keys(), values() or entries() index on %.*s: it is not a non-frozen collection",
+    if (frozen && target != CQL_INDEX_FULL) {
+        return cass_invalid(q, "Cannot create %s() index on frozen column %.*s. Frozen collections only support full() indexes",
+                            target_text(target), slice_shown(c->name), c->name.p);
+    }
+    if (!collection && target != CQL_INDEX_SIMPLE) {
+        return cass_invalid(q, "Cannot create %s() index on %.*s. Non-collection columns support only simple indexes", target_text(target),
                             slice_shown(c->name), c->name.p);
     }
     if ((target == CQL_INDEX_KEYS || target == CQL_INDEX_ENTRIES) && c->type->kind != CQL_MAP) {
-        return cass_invalid(q, "Cannot create %s() index on %.*s with non-map type", target == CQL_INDEX_KEYS ? "keys" : "entries",
-                            slice_shown(c->name), c->name.p);
+        return cass_invalid(q, "Cannot create index on %s of column %.*s with non-map type", target_text(target), slice_shown(c->name),
+                            c->name.p);
     }
-    if (c->type->kind == CQL_COUNTER) {
+    if (c->type->kind == CQL_UDT && !c->type->frozen) {
+        return cass_invalid(q, "Secondary indexes are not supported on non-frozen UDTs");
+    }
+    if (q->table->counters) {
         return cass_invalid(q, "Secondary indexes are not supported on counter tables");
     }
     if (cql_type_has_duration(c->type)) {
-        return cass_invalid(q, "Secondary indexes are not supported on duration columns");
+        return cass_invalid(q, "Secondary indexes are not supported on %s",
+                            c->type->kind == CQL_DURATION ? "duration columns" : "columns containing durations");
     }
     return OK;
 }
@@ -694,14 +712,15 @@ err cass_create_index(cass_request *q) {
         return cass_invalid(q, "Undefined column name %.*s in table %.*s", slice_shown(s->columns[0]), s->columns[0].p,
                             slice_shown(q->table->table.name), q->table->table.name.p);
     }
-    TRY(check_index(q, c, s->targets[0]));
+    cql_index_target target = target_of(c, s->targets[0]);
+    TRY(check_index(q, c, target));
     cass_definition *d = arena_new(q->frame->arena, cass_definition);
     if (!cass_definition_read(q->frame->arena, arena_copy(q->frame->arena, q->container->memo), d)) {
         return E_INTERNAL;
     }
     slice name = index_name(q, s, d);
     for (uint32_t i = 0; i < d->indexes_n; i++) {
-        bool same = slice_eq(d->indexes[i].column, c->name) && d->indexes[i].target == s->targets[0];
+        bool same = slice_eq(d->indexes[i].column, c->name) && target_of(c, d->indexes[i].target) == target;
         if (slice_eq(d->indexes[i].name, name) || same) {
             return s->if_not_exists ? cass_answer_void(q)
                                     : cass_invalid(q, "Index %.*s %s", slice_shown(name), name.p,
@@ -711,7 +730,7 @@ err cass_create_index(cass_request *q) {
     if (d->indexes_n == CASS_INDEXES_MAX) {
         return cass_invalid(q, "A table may have %d indexes at most.", CASS_INDEXES_MAX);
     }
-    d->indexes[d->indexes_n++] = (cass_index_definition){.name = name, .column = c->name, .target = s->targets[0]};
+    d->indexes[d->indexes_n++] = (cass_index_definition){.name = name, .column = c->name, .target = target};
     return replace_definition(q, d, table_change("UPDATED", q->table->table.keyspace, q->table->table.name));
 }
 

@@ -45,6 +45,7 @@ static bool constant_fits(cql_term_kind constant, const cql_type *type) {
 }
 
 static const cql_type *preferred_type(const cql_term *t) {
+    enum { VERSION_AT = 14 }; /* of a UUID's text */
     int64_t number;
     switch (t->kind) {
     case CQL_TERM_INTEGER:
@@ -56,8 +57,8 @@ static const cql_type *preferred_type(const cql_term *t) {
         return cql_type_of(CQL_DOUBLE);
     case CQL_TERM_BOOLEAN:
         return cql_type_of(CQL_BOOLEAN);
-    case CQL_TERM_UUID:
-        return cql_type_of(CQL_UUID);
+    case CQL_TERM_UUID: /* a timeuuid is a uuid too, and an argument of functions that take nothing else */
+        return cql_type_of(t->text.n > VERSION_AT && t->text.p[VERSION_AT] == '1' ? CQL_TIMEUUID : CQL_UUID);
     case CQL_TERM_HEX:
         return cql_type_of(CQL_BLOB);
     case CQL_TERM_DURATION:

@@ -12,13 +12,16 @@ typedef enum expression_kind {
     IS_NEGATE,
     IS_FIELD,
     IS_ELEMENT,
+    IS_SLICE, /* `items` are the collection and the ends that are given, as `index` says */
     IS_AGGREGATE,
 } expression_kind;
+
+enum { SLICE_FROM = 1, SLICE_TO = 2 };
 
 struct cass_expression {
     expression_kind kind;
     const cql_type *type;
-    uint32_t index; /* of a column, field or aggregate */
+    uint32_t index; /* of a column, field or aggregate; SLICE_… */
     const cql_term *term;
     const cql_function *function;
     const cass_expression **items;
@@ -209,6 +212,31 @@ static err make_element(maker *m, const cql_term *term, cass_expression *e) {
     return OK;
 }
 
+/* m[from..to] of a set or map; each end may be open. */
+static err make_slice(maker *m, const cql_term *term, cass_expression *e) {
+    cql_term given = *term;
+    given.items = arena_array(m->o->arena, const cql_term *, 3);
+    given.n = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (term->items[i]) {
+            e->index |= i == 1 ? SLICE_FROM : i == 2 ? SLICE_TO : 0;
+            given.items[given.n++] = term->items[i];
+        }
+    }
+    TRY(make_items(m, &given, e));
+    const cql_type *type = e->types[0];
+    if (!type || !(type->kind == CQL_MAP || type->kind == CQL_SET)) {
+        return op_fail(m->o, E_BAD_REQUEST, "Slice selection is only allowed on sets and maps");
+    }
+    for (uint32_t i = 1; i < e->n; i++) {
+        TRY(receive(m, e->items[i], type->inner[0]));
+    }
+    TRY(check_typed(m, e));
+    e->kind = IS_SLICE;
+    e->type = type;
+    return OK;
+}
+
 static err make_arithmetic(maker *m, const cql_term *term, cass_expression *e) {
     TRY(make_items(m, term, e));
     e->kind = term->kind == CQL_TERM_NEGATE ? IS_NEGATE : IS_ARITHMETIC;
@@ -257,7 +285,7 @@ static err make(maker *m, const cql_term *term, const cql_type *wanted, cass_exp
     case CQL_TERM_ELEMENT:
         return make_element(m, term, e);
     case CQL_TERM_SLICE:
-        return op_fail(m->o, E_BAD_REQUEST, "Slices of collections cannot be selected.");
+        return make_slice(m, term, e);
     case CQL_TERM_NEGATE:
     case CQL_TERM_ADD:
     case CQL_TERM_SUBTRACT:
@@ -375,6 +403,34 @@ static err evaluate_element(const cass_scope *s, const cass_expression *e, cql_v
     return OK;
 }
 
+static err evaluate_slice(const cass_scope *s, const cass_expression *e, cql_value *v) {
+    cql_value *of, key;
+    cql_elements walk;
+    const cql_type *type, *keys = e->type->inner[0];
+    bool map = e->type->kind == CQL_MAP;
+    uint32_t n = 0;
+    TRY(evaluate_items(s, e, &of));
+    *v = cql_value_null();
+    if (!cql_elements_init(&walk, e->type, of[0])) {
+        return OK;
+    }
+    if (!arena_fits(s->o->arena, walk.n * sizeof(cql_value))) {
+        return budget_error(s->o->budget);
+    }
+    cql_value *kept = arena_array(s->o->arena, cql_value, walk.n + 1);
+    while (cql_elements_next(&walk, &key, &type)) {
+        bool within = (!(e->index & SLICE_FROM) || cql_compare(keys, key, of[1]) >= 0) &&
+                      (!(e->index & SLICE_TO) || cql_compare(keys, key, of[e->n - 1]) <= 0);
+        kept[n] = key;
+        if (map && !cql_elements_next(&walk, &kept[n + 1], &type)) {
+            break;
+        }
+        n += within ? 1 + map : 0;
+    }
+    bool none = !n && cql_type_is_multicell(e->type); /* such a collection without elements is not there */
+    return none || cql_value_collect(s->o->arena, e->type, kept, n, v) ? OK : budget_error(s->o->budget);
+}
+
 static err evaluate_field(const cass_scope *s, const cass_expression *e, cql_value *v) {
     cql_value *of;
     cql_elements walk;
@@ -420,6 +476,8 @@ err cass_evaluate(const cass_scope *s, const cass_expression *e, cql_value *v) {
         return evaluate_field(s, e, v);
     case IS_ELEMENT:
         return evaluate_element(s, e, v);
+    case IS_SLICE:
+        return evaluate_slice(s, e, v);
     case IS_AGGREGATE:
         *v = s->aggregated[e->index];
         return OK;

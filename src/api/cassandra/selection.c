@@ -180,6 +180,19 @@ static err make_call(maker *m, const cql_term *term, const cql_type *wanted, cas
     return check_typed(m, e);
 }
 
+/* The key of m[key]: a constant is of the collection's type, everything else must be. */
+static err receive_key(maker *m, cass_expression *e, uint32_t i, const cql_type *type) {
+    cass_expression *own = (cass_expression *)(uintptr_t)e->items[i]; /* still being made */
+    own->type = own->kind == IS_TERM ? NULL : own->type;
+    TRY(receive(m, own, type));
+    e->types[i] = own->type;
+    if (own->type && !cql_type_same(own->type, type)) {
+        slice text = cql_type_text(m->o->arena, type);
+        return op_fail(m->o, E_BAD_REQUEST, "The key of an element must be of type %.*s", slice_shown(text), text.p);
+    }
+    return OK;
+}
+
 static err make_field(maker *m, const cql_term *term, cass_expression *e) {
     TRY(make_items(m, term, e));
     const cql_type *type = e->types[0];
@@ -205,7 +218,7 @@ static err make_element(maker *m, const cql_term *term, cass_expression *e) {
     if (!type || !(type->kind == CQL_MAP || type->kind == CQL_SET)) {
         return op_fail(m->o, E_BAD_REQUEST, "Element selection is only allowed on sets and maps");
     }
-    TRY(receive(m, e->items[1], type->inner[0]));
+    TRY(receive_key(m, e, 1, type->inner[0]));
     TRY(check_typed(m, e));
     e->kind = IS_ELEMENT;
     e->type = type->inner[type->kind == CQL_MAP ? 1 : 0];
@@ -229,7 +242,7 @@ static err make_slice(maker *m, const cql_term *term, cass_expression *e) {
         return op_fail(m->o, E_BAD_REQUEST, "Slice selection is only allowed on sets and maps");
     }
     for (uint32_t i = 1; i < e->n; i++) {
-        TRY(receive(m, e->items[i], type->inner[0]));
+        TRY(receive_key(m, e, i, type->inner[0]));
     }
     TRY(check_typed(m, e));
     e->kind = IS_SLICE;

@@ -55,6 +55,64 @@ suite("the driver", (t) => {
     for (const cql of [`SELECT count(*) FROM ${table} WHERE p = 1`, `SELECT count(*) FROM ${table} WHERE token(p) > 0`, `SELECT v FROM ${table}`]) assert.deepEqual(await warnings(cql), [], cql);
   });
 
+  t.it("is refused consistency levels that a statement cannot have", async () => {
+    const table = await t.table("(p int PRIMARY KEY, v int)");
+    const { one, quorum, all, localQuorum, eachQuorum, serial, localSerial, localOne } = cassandra.types.consistencies;
+    const run = (cql, options) => t.client.execute(cql, [], options);
+    const select = `SELECT * FROM ${table}`, insert = `INSERT INTO ${table} (p, v) VALUES (1, 1)`;
+    for (const consistency of [one, quorum, all, localQuorum, eachQuorum, localOne]) {
+      await run(insert, { consistency });
+      assert.equal((await run(select, { consistency })).rowLength, 1);
+      await run(`${insert} IF NOT EXISTS`, { consistency, serialConsistency: localSerial });
+    }
+    for (const consistency of [serial, localSerial]) {
+      assert.equal((await run(select, { consistency })).rowLength, 1);
+      await fails(run(insert, { consistency }), codes.invalid, /You must use conditional updates for serializable writes/);
+      await fails(run(`${insert} IF NOT EXISTS`, { consistency }), codes.invalid, /SERIAL is not supported as conditional update commit consistency/);
+    }
+    await fails(run(`${insert} IF NOT EXISTS`, { serialConsistency: quorum }), codes.invalid, /Must be one of SERIAL or LOCAL_SERIAL/);
+  });
+
+  t.it("goes on with its pages, and with prepared statements, after a column was added", async () => {
+    const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
+    for (let c = 0; c < 20; c++) await t.run(`INSERT INTO ${table} (p, c, v) VALUES (1, ?, ?)`, [c, c]);
+    for (const [prepare, column] of [[false, "w"], [true, "x"]]) {
+      const cql = `SELECT * FROM ${table} WHERE p = ${prepare ? "?" : "1"}`, params = prepare ? [1] : [];
+      const seen = [];
+      let page = await t.client.execute(cql, params, { prepare, fetchSize: 7 });
+      await t.run(`ALTER TABLE ${table} ADD ${column} text`);
+      for (;;) {
+        seen.push(...page.rows.map((row) => row.c));
+        if (!page.pageState) break;
+        page = await t.client.execute(cql, params, { prepare, fetchSize: 7, pageState: page.pageState });
+        assert.ok(page.columns.some(({ name }) => name === column), `${column} is not among the columns`);
+      }
+      assert.deepEqual(seen, [...Array(20).keys()]);
+    }
+  });
+
+  t.it("pages limits, groups and partitions that are cut short", async () => {
+    const table = await t.table("(p int, c int, v int, PRIMARY KEY (p, c))");
+    for (let i = 0; i < 60; i++) await t.run(`INSERT INTO ${table} (p, c, v) VALUES (?, ?, ?)`, [i % 6, i, i]);
+    const all = async (cql) => {
+      const whole = (await t.client.execute(cql, [], { fetchSize: 0 })).rows.map((row) => row.values().join());
+      for (const fetchSize of [1, 2, 3, 7]) {
+        const rows = [];
+        for await (const row of t.client.stream(cql, [], { prepare: true, fetchSize, autoPage: true })) rows.push(row.values().join());
+        assert.deepEqual(rows, whole, `${cql} in pages of ${fetchSize}`);
+      }
+      return whole.length;
+    };
+    assert.equal(await all(`SELECT p, c FROM ${table} PER PARTITION LIMIT 3`), 18);
+    assert.equal(await all(`SELECT p, c FROM ${table} PER PARTITION LIMIT 3 LIMIT 11`), 11);
+    assert.equal(await all(`SELECT p, max(c), count(*) FROM ${table} GROUP BY p`), 6);
+    assert.equal(await all(`SELECT p, c, sum(v) FROM ${table} GROUP BY p, c LIMIT 25`), 25);
+    assert.equal(await all(`SELECT DISTINCT p FROM ${table}`), 6);
+    assert.equal(await all(`SELECT c FROM ${table} WHERE p = 3 AND c > 9 ORDER BY c DESC LIMIT 5`), 5);
+    assert.equal(await all(`SELECT p, c FROM ${table} WHERE p IN (1, 4, 2) LIMIT 23`), 23);
+    assert.equal(await all(`SELECT p, c FROM ${table} WHERE v > 30 ALLOW FILTERING`), 29);
+  });
+
   t.it("sets throughput by the payload of a request, and sees charges", async () => {
     const name = `${t.keyspace}.paid`;
     const customPayload = { cosmosdb_provisioned_throughput: Buffer.from("700") };

@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { after } from "node:test";
 import { assert, cassandra, portOf, suite } from "./harness.js";
 
 const root = join(import.meta.dirname, "../..");
@@ -175,6 +176,7 @@ suite(
   "features",
   (t) => {
     let client;
+    after(() => client?.shutdown());
     const ks = `features${t.way}`;
     const begin = async () => {
       if (client) return;
@@ -266,7 +268,6 @@ suite(
       assert.ok(paged.pageState && paged.info.traceId && paged.info.customPayload.RequestCharge);
       assert.equal((await client.execute("SELECT count(*) FROM t")).info.warnings.length, 1);
       assert.equal(cassandra.types.responseErrorCodes.overloaded, 0x1001);
-      await client.shutdown();
     });
   },
   { ways: ["plain"] },

@@ -42,6 +42,9 @@ export function suite(name, define, { flags = ["--throttling", "off"], ways = wa
   });
 }
 
+// The driver may go on connecting after shutdown() if its server has stopped meanwhile, and then the process would not end by itself.
+after(() => setTimeout(() => process.exit(), 5000).unref());
+
 let names = 0;
 
 export const portOf = (server) => Number(server.ready.cassandra.replace(/.*:/, ""));

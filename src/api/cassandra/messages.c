@@ -62,7 +62,36 @@ static err find_table(cass_request *q, const cql_statement *tree, slice keyspace
     return q->container ? cass_allow(q, verbs_of(tree), q->container) : OK;
 }
 
+static bool is_conditional(const cql_statement *tree) {
+    const cql_if *ifs = tree->verb == CQL_INSERT ? &tree->insert.ifs : tree->verb == CQL_UPDATE ? &tree->update.ifs : &tree->delete.ifs;
+    return ifs->exists || ifs->not_exists || ifs->n;
+}
+
+/* A read needs a replica, and a serial level is the condition's, not the write's. All other levels are alike here. */
+static err check_level(cass_request *q) {
+    const cass_params *p = &q->query.params;
+    const cass_statement *s = q->statement;
+    bool serial = p->consistency == CASS_SERIAL || p->consistency == CASS_LOCAL_SERIAL;
+    if (s->tree->verb == CQL_SELECT) {
+        return p->consistency == CASS_ANY ? cass_invalid(q, "ANY ConsistencyLevel is only supported for writes") : OK;
+    }
+    bool conditional = is_conditional(s->tree);
+    if (conditional && p->serial_consistency != CASS_SERIAL && p->serial_consistency != CASS_LOCAL_SERIAL) {
+        return cass_invalid(q, "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL");
+    }
+    if (serial) {
+        return conditional ? cass_invalid(q, "%s is not supported as conditional update commit consistency.",
+                                          p->consistency == CASS_SERIAL ? "SERIAL" : "LOCAL_SERIAL")
+                           : cass_invalid(q, "You must use conditional updates for serializable writes");
+    }
+    slice name = s->table->table.name;
+    return p->consistency == CASS_ANY && s->table->counters
+               ? cass_invalid(q, "Consistency level ANY is not yet supported for counter table %.*s", slice_shown(name), name.p)
+               : OK;
+}
+
 err cass_execute(cass_request *q) {
+    TRY(check_level(q));
     return q->statement->tree->verb == CQL_SELECT ? cass_select(q) : cass_write(q);
 }
 

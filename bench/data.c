@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "graph.h"
+
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static const char *const given_names[] = {"Alba",  "Bruno",  "Carmen", "Diego",  "Elena",  "Felipe", "Gloria", "Hugo",
@@ -38,7 +40,7 @@ static const char *const words[] = {
     "yesterday", "every", "second",    "reading",  "was",    "taken",    "near",   "market",   "square",  "by",      "someone",
     "who",       "knows", "these",     "machines", "well",   "enough",   "for",    "summer",   "work"};
 
-static uint64_t mix(uint64_t x) {
+uint64_t data_mix(uint64_t x) {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -76,7 +78,7 @@ static char *add_digits(char *p, uint64_t v, int digits) {
 }
 
 static char *add_guid(char *p, uint64_t number) {
-    uint64_t a = mix(number), b = mix(a ^ number);
+    uint64_t a = data_mix(number), b = data_mix(a ^ number);
     p = add_hex(p, a >> 32, 8);
     *p++ = '-';
     p = add_hex(p, a >> 16, 4);
@@ -93,7 +95,7 @@ static char *add_guid(char *p, uint64_t number) {
 /* Letters that differ from item to item, eight for each turn of the mixer. */
 static char *add_letters(char *p, uint64_t number, size_t n) {
     for (size_t i = 0; i < n; i += 8) {
-        uint64_t bits = mix(number * 1024 + i);
+        uint64_t bits = data_mix(number * 1024 + i);
         for (size_t j = i; j < i + 8 && j < n; j++, bits >>= 8) {
             p[j] = (char)('a' + (bits & 0xff) % 26);
         }
@@ -120,7 +122,7 @@ static size_t plain_item(uint64_t number, size_t bytes, char *out) {
 
 /* One of n, by the item's number and by what it is for. */
 static size_t choose(uint64_t number, unsigned salt, size_t n) {
-    return (size_t)(mix(number * 64 + salt) % n);
+    return (size_t)(data_mix(number * 64 + salt) % n);
 }
 
 static char *add_email(char *p, uint64_t number) {
@@ -206,7 +208,7 @@ size_t data_value(data_field field, uint64_t number, char *out) {
 /* Words with a space between, cut to n bytes. */
 static char *add_words(char *p, uint64_t number, unsigned salt, size_t n) {
     char *end = p + n;
-    for (uint64_t bits = mix(number * 64 + salt), i = 0; p < end; i++, bits = i % 8 ? bits >> 8 : mix(bits + i)) {
+    for (uint64_t bits = data_mix(number * 64 + salt), i = 0; p < end; i++, bits = i % 8 ? bits >> 8 : data_mix(bits + i)) {
         const char *word = words[bits % COUNT(words)];
         size_t length = strlen(word), room = (size_t)(end - p);
         p = add(p, word, length < room ? length : room);
@@ -266,16 +268,23 @@ static size_t record(uint64_t number, char *out) {
 
 /* ---- both ---- */
 
+size_t data_id(data_kind kind, uint64_t number, char *out) {
+    return kind == DATA_GRAPH ? graph_id(number, out) : data_value(DATA_ID, number, out);
+}
+
 size_t data_key(data_kind kind, uint64_t number, char *out) {
     static const data_field fields[] = {DATA_ID, DATA_ID, DATA_DEVICE, DATA_TENANT};
-    return data_value(fields[kind], number, out);
+    return kind == DATA_GRAPH ? graph_key(number, out) : data_value(fields[kind], number, out);
 }
 
 const char *data_key_path(data_kind kind) {
-    static const char *const paths[] = {"/pk", "/id", "/device", "/tenant"};
+    static const char *const paths[] = {"/pk", "/id", "/device", "/tenant", "/pk"};
     return paths[kind];
 }
 
 size_t data_item(data_kind kind, uint64_t number, size_t bytes, char *out) {
+    if (kind == DATA_GRAPH) {
+        return graph_item(number, out);
+    }
     return kind == DATA_PLAIN ? plain_item(number, bytes, out) : record(number, out);
 }

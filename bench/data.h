@@ -14,6 +14,7 @@ typedef enum data_kind {
     DATA_BY_ID,     /* records, one in each logical partition */
     DATA_BY_DEVICE, /* records, 1,000 logical partitions */
     DATA_BY_TENANT, /* records, all in one logical partition */
+    DATA_GRAPH,     /* vertices and edges: graph.h */
 } data_kind;
 
 /* Properties of records that are asked for. */
@@ -33,11 +34,13 @@ typedef enum data_field {
 
 uint64_t data_random(uint64_t *state); /* the same sequence for everybody who begins with DATA_SEED */
 #define DATA_SEED UINT64_C(88172645463325252)
+uint64_t data_mix(uint64_t number); /* spreads numbers evenly */
 
 /* The text of a property, without quotes; returns its bytes. `out` has DATA_VALUE_MAX. */
 size_t data_value(data_field field, uint64_t number, char *out);
 
-/* The partition key of an item, without quotes, and the path of it. */
+/* The id and the partition key of an item, without quotes, and the path of the key. */
+size_t data_id(data_kind kind, uint64_t number, char *out);
 size_t data_key(data_kind kind, uint64_t number, char *out);
 const char *data_key_path(data_kind kind);
 

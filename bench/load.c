@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "answer.h"
+#include "graph.h"
 #include "histogram.h"
 #include "request.h"
 
@@ -397,6 +398,7 @@ static void help(void) {
          "  --file FILE           raw: send this request as it is, again and again\n"
          "  --patient             after a 429, wait as long as it says\n"
          "  --partition PROPERTY  items are records of 20 properties, and this one is the partition key: id | device | tenant\n"
+         "  --graph VERTICES      items are the graph of graph.h: its vertices, then ten edges of each\n"
          "  --policy JSON         setup: the container's indexing policy\n"
          "  --ask NAME            query: ask this again and again; print: print answers; see --questions\n"
          "  --questions           print the questions, in both languages\n"
@@ -557,6 +559,10 @@ static void take_flag(int flag, char *value) {
     case 'K':
         set_partition(value);
         break;
+    case 'G':
+        graph_vertices = strtoull(value, NULL, 10);
+        m->kind = DATA_GRAPH;
+        break;
     case 'P':
         copy_text(m->policy, sizeof m->policy, value);
         break;
@@ -581,19 +587,15 @@ static void take_flag(int flag, char *value) {
 }
 
 static void parse_flags(int argc, char **argv) {
-    static const struct option flags[] = {{"url", 1, 0, 'u'},         {"mode", 1, 0, 'm'},
-                                          {"items", 1, 0, 'i'},       {"first", 1, 0, 'f'},
-                                          {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},
-                                          {"seconds", 1, 0, 's'},     {"warm-up", 1, 0, 'w'},
-                                          {"size", 1, 0, 'z'},        {"bulk", 1, 0, 'b'},
-                                          {"setup", 0, 0, 'S'},       {"throughput", 1, 0, 'T'},
-                                          {"database", 1, 0, 'd'},    {"container", 1, 0, 'C'},
-                                          {"key", 1, 0, 'k'},         {"path", 1, 0, 'p'},
-                                          {"timeline", 1, 0, 'l'},    {"least", 1, 0, 'L'},
-                                          {"partition", 1, 0, 'K'},   {"policy", 1, 0, 'P'},
-                                          {"ask", 1, 0, 'a'},         {"questions", 0, 0, 'q'},
-                                          {"help", 0, 0, 'h'},        {"file", 1, 0, 'F'},
-                                          {"patient", 0, 0, 'A'},     {0}};
+    static const struct option flags[] = {{"url", 1, 0, 'u'},       {"mode", 1, 0, 'm'},        {"items", 1, 0, 'i'},
+                                          {"first", 1, 0, 'f'},     {"connections", 1, 0, 'c'}, {"threads", 1, 0, 't'},
+                                          {"seconds", 1, 0, 's'},   {"warm-up", 1, 0, 'w'},     {"size", 1, 0, 'z'},
+                                          {"bulk", 1, 0, 'b'},      {"setup", 0, 0, 'S'},       {"throughput", 1, 0, 'T'},
+                                          {"database", 1, 0, 'd'},  {"container", 1, 0, 'C'},   {"key", 1, 0, 'k'},
+                                          {"path", 1, 0, 'p'},      {"timeline", 1, 0, 'l'},    {"least", 1, 0, 'L'},
+                                          {"partition", 1, 0, 'K'}, {"policy", 1, 0, 'P'},      {"ask", 1, 0, 'a'},
+                                          {"questions", 0, 0, 'q'}, {"help", 0, 0, 'h'},        {"file", 1, 0, 'F'},
+                                          {"patient", 0, 0, 'A'},   {"graph", 1, 0, 'G'},       {0}};
     static char url[] = "localhost:8081";
     set = (settings){.key = emulator_key, .items = 10000, .connections = 32, .threads = 1, .seconds = 5, .warm_up = 1};
     set.maker = (request_maker){.item_bytes = 1024, .database = "bench", .container = "items", .path = "/"};

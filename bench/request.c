@@ -95,7 +95,7 @@ static size_t make_read(request_maker *m, uint64_t number, char *out) {
     char link[256];
     size_t n = container_link(m, link);
     memcpy(link + n, "/docs/", 6);
-    n += 6 + data_value(DATA_ID, number, link + n + 6);
+    n += 6 + data_id(m->kind, number, link + n + 6);
     char *p = request__add(out, "GET /", 5);
     p = request__add(p, link, n);
     p = request__add(p, common_fields, sizeof common_fields - 1);

@@ -11,8 +11,10 @@ static err read_one(call_read_many *r, bool in_memory, item_found *found) {
 }
 
 static err read_rest(call_read_many *r, bool in_memory) {
-    for (; r->next < r->n; r->next++) {
+    item_ahead ahead;
+    for (size_t first = r->next; r->next < r->n; r->next++) {
         item_found found = {0};
+        item_read_ahead(r->call.container, r->keys + first, r->n - first, r->next - first, &ahead);
         err code = in_memory ? OK : op_check(r->call.op);
         code = code == OK ? read_one(r, in_memory, &found) : code;
         if (code == E_NOT_FOUND) {

@@ -14,13 +14,22 @@ static void keep_probed(find__finder *f, find__refs *found, const find_demand *o
     *found = before;
 }
 
+/* A demand of many values has an entry or more of each: with too small a limit it would be counted in vain. */
+static size_t first_limit(const find__finder *f) {
+    size_t spans = SIZE_MAX;
+    for (size_t i = 0; i < f->demands.n; i++) {
+        spans = f->demands.list[i].n < spans ? f->demands.list[i].n : spans;
+    }
+    return spans < 4 || spans > FIND_REFS_MAX ? FIND_FIRST_PROBE : spans * (FIND_FIRST_PROBE / 4);
+}
+
 /* All demands are counted up to a small limit first, then up to a larger one, until one has fewer entries than the limit. */
 err find__smallest(find__finder *f, uint64_t after, size_t most, const find_demand **best_out) {
     find__refs found = {0};
     err code = OK;
     *best_out = NULL;
     f->probed_of = NULL;
-    for (size_t limit = FIND_FIRST_PROBE; f->demands.n; limit *= PROBE_FACTOR) {
+    for (size_t limit = first_limit(f); f->demands.n; limit *= PROBE_FACTOR) {
         size_t least = limit < most ? limit : most, bound = least;
         for (size_t i = 0; i < f->demands.n && code == OK; i++) {
             size_t n;

@@ -8,6 +8,8 @@ enum {
     FIND_QUICK_ENTRIES = 64,
     FIND_SCAN_PER_LOAD = 4,
     FIND_FIRST_PROBE = 64,
+    FIND_TRIED = 16, /* items sought in another demand's entries before it must show that it excludes any … */
+    FIND_PAYS = 4,   /* … one of this many */
     FIND_REFS_MAX = 2000000,
     FIND_SHAPES_ALL = 4098, /* more than the known shapes of a range (item/index_entries.c) plus one for items of unknown shape */
 };

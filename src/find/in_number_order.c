@@ -26,6 +26,7 @@ static err offer_next(find__finder *f, item_ref ref) {
 err find__offer_all(find__finder *f, const find__refs *found) {
     size_t j = 0;
     for (size_t i = 0; (i < found->n || j < f->large.n) && !f->view->stopped;) {
+        item_view_prefetch(f->view, found->list, found->n, i);
         bool large = i == found->n || (j < f->large.n && f->large.list[j].number < found->list[i].number);
         TRY(offer_next(f, large ? f->large.list[j++] : found->list[i++]));
     }
@@ -50,17 +51,25 @@ static void keep_common(find__refs *r, const find__refs *other) {
     }
 }
 
-/* Excludes the items without an entry in this point span. Steps over entries if the next item is near, seeks if it is far. */
+/* Whether a value that `tried` items were sought at is worth seeking further: it must exclude some of them. Not if it decides. */
+static bool pays(const find__finder *f, size_t tried, size_t excluded) {
+    return f->decides || tried < FIND_TRIED || excluded * FIND_PAYS >= tried;
+}
+
+/* Excludes the items without an entry in this point span, or stops where most of them have one: the condition is evaluated on them all.
+ * Steps over entries if the next item is near, seeks if it is far. */
 static err keep_with_value(find__finder *f, const find_span *span, find__refs *found) {
     item_entry e = {0};
     item_lookup *l = find__open_span(f, span, FIND_SCAN_PER_LOAD * found->n);
     bool live = true, begun = false;
-    for (size_t i = 0; i < found->n; i++) {
+    size_t tried = 0, before = found->excluded;
+    for (size_t i = 0; i < found->n && pays(f, tried, found->excluded - before); i++) {
         uint64_t number = found->list[i].number;
         unsigned passed = 0;
         if (found->list[i].segment == FIND_SEGMENT_EXCLUDED) {
             continue;
         }
+        tried++;
         while (live && e.number < number) {
             if (!begun || passed++ == FIND_NEAR) {
                 item_lookup_seek(l, span->from, number, false);

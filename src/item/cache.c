@@ -14,6 +14,8 @@ enum {
     STRIPES = 4096,
     BUCKETS_MIN = 64,
     NOTES_MIN = 64,
+    NOTES_SIDE_BY_SIDE = 4,
+    LINE_BYTES = 64,
     BYTES_PER_NOTE = 512,
     ITEM_BYTES_MAX = 64 * 1024, /* larger items are left to RocksDB's cache */
     ENTRY_OVERHEAD = sizeof(void *) * 8 + 64,
@@ -233,9 +235,11 @@ static void link_entry(shard *s, entry *e) {
     s->bytes += cost_of(e);
 }
 
+/* Numbers that follow each other share a line of the processor's cache: such items are often read together. */
 static note *note_of(item_cache *c, item_place place) {
-    uint64_t mixed = (place.number ^ (uint64_t)place.segment << 40) * 0x9E3779B97F4A7C15u;
-    return &c->notes[mixed >> 20 & c->notes_mask];
+    uint64_t mixed = (place.number / NOTES_SIDE_BY_SIDE ^ (uint64_t)place.segment << 40) * 0x9E3779B97F4A7C15u;
+    uint64_t first = (mixed >> 20) * NOTES_SIDE_BY_SIDE;
+    return &c->notes[(first + place.number % NOTES_SIDE_BY_SIDE) & c->notes_mask];
 }
 
 /* Takes ownership of `e` (may be NULL). An existing entry of the same key stays. */
@@ -308,6 +312,55 @@ const cached_item *item_cache_take_place(item_cache *c, item_place place) {
     }
     pthread_mutex_unlock(&s->lock);
     return item;
+}
+
+static void prefetch_item(const cached_item *item) {
+    for (int i = 0; i < 4; i++) {
+        __builtin_prefetch((const char *)item + i * LINE_BYTES);
+    }
+}
+
+/* Under the shard's lock. */
+static void prefetch_entry(shard *s, uint64_t hash, unsigned step) {
+    entry **bucket = bucket_of(s, hash);
+    if (step == 0) {
+        __builtin_prefetch(bucket);
+    } else if (step == 1) {
+        __builtin_prefetch(*bucket);
+    } else {
+        entry *e = *bucket;
+        while (e && e->hash != hash) {
+            e = e->chain;
+        }
+        if (e) {
+            prefetch_item(e->item);
+        }
+    }
+}
+
+uint64_t item_cache_hash(const item_cache *c, slice primary_key) {
+    return hash_of(c, primary_key);
+}
+
+void item_cache_prefetch(item_cache *c, uint64_t hash, unsigned step) {
+    shard *s = shard_of(c, hash);
+    pthread_mutex_lock(&s->lock);
+    if (s->buckets_n) {
+        prefetch_entry(s, hash, step);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void item_cache_prefetch_note(item_cache *c, item_place place) {
+    __builtin_prefetch(note_of(c, place));
+}
+
+void item_cache_prefetch_place(item_cache *c, item_place place, unsigned step) {
+    const note *n = note_of(c, place);
+    uint64_t hash = atomic_load_explicit(&n->hash, memory_order_relaxed);
+    if (atomic_load_explicit(&n->number, memory_order_relaxed) == place.number) {
+        item_cache_prefetch(c, hash, step);
+    }
 }
 
 /* ---- writing: the committer's thread ---- */

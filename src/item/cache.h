@@ -34,6 +34,14 @@ void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key
 /* The item at this place, if it is cached and its place still has a note; otherwise NULL. */
 const cached_item *item_cache_take_place(item_cache *c, item_place place);
 
+/* Brings what item_cache_take or item_cache_take_place will read into the processor's cache, in ITEM_CACHE_STEPS steps, each of which needs
+ * the memory of the one before: call them in turn, with other work between. The first step of a place is its note. */
+enum { ITEM_CACHE_STEPS = 3 };
+uint64_t item_cache_hash(const item_cache *c, slice primary_key);
+void item_cache_prefetch(item_cache *c, uint64_t hash, unsigned step);
+void item_cache_prefetch_note(item_cache *c, item_place place);
+void item_cache_prefetch_place(item_cache *c, item_place place, unsigned step);
+
 /* Within apply: the group writes (puts, changes or removes) the item with this key, whose place is or was `place`. An operation that fails
  * must undo this with item_cache_cut, since its number goes to another item. */
 void item_cache_written(item_cache *c, commit_group *group, slice primary_key, item_place place);

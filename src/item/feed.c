@@ -11,6 +11,7 @@
 #include "throughput/charge.h"
 
 enum {
+    ITEMS_AHEAD = 2,        /* are offered while memory of a later one is fetched */
     CACHED_PER_VIEW = 1000, /* a page adds no more items to the cache than this */
     PREFETCH_BYTES = 1024,
     CACHE_LINE = 64,
@@ -482,6 +483,29 @@ err item_view_offer(item_view *v, item_ref ref) {
         return v->container->space->deleted ? E_OWNER_NOT_FOUND : E_STORE_CORRUPT;
     }
     return code;
+}
+
+/* Step 0 is the note, which leads to the others. */
+static void prefetch_ref(const item_view *v, item_ref ref, size_t step) {
+    item_cache *cache = v->range->home->cache;
+    item_place place = {ref.segment, ref.number};
+    if (!ref.segment || !v->lsn) {
+        return;
+    }
+    if (step == 0) {
+        item_cache_prefetch_note(cache, place);
+    } else {
+        item_cache_prefetch_place(cache, place, (unsigned)step - 1);
+    }
+}
+
+void item_view_prefetch(const item_view *v, const item_ref *list, size_t n, size_t i) {
+    for (size_t step = 0; step <= ITEM_CACHE_STEPS; step++) {
+        size_t to = i + (ITEM_CACHE_STEPS + 1 - step) * ITEMS_AHEAD;
+        for (size_t at = i ? to : 0; at <= to && at < n; at++) {
+            prefetch_ref(v, list[at], step);
+        }
+    }
 }
 
 err item__view_try(item_view *v, uint64_t number) {

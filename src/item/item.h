@@ -64,6 +64,14 @@ MUST_CHECK err item_read(const items *s, op *o, const container *c, const item_k
 MUST_CHECK err item_read_in_memory(const items *s, op *o, const container *c, const item_key *key, item_found *found_out);
 void item_give(item_found *found);
 
+/* Before each of several reads, with i = 0, 1, 2 …: fetches ahead the memory of the reads that follow. `ahead` is kept between the calls.
+ */
+enum { ITEMS_AHEAD_MAX = 8 };
+typedef struct item_ahead {
+    uint64_t hashes[ITEMS_AHEAD_MAX];
+} item_ahead;
+void item_read_ahead(const container *c, const item_key *keys, size_t n, size_t i, item_ahead *ahead);
+
 /* Admits many reads as one request: every range of the keys must have some of its share left. Reads of the same operation are then not
  * admitted again. E_THROTTLED. */
 MUST_CHECK err item_admit_many(const items *s, op *o, const container *c, const item_key *keys, size_t n);

@@ -169,6 +169,25 @@ err item_admit_many(const items *s, op *o, const container *c, const item_key *k
     return OK;
 }
 
+static void prefetch(const container *c, const item_key *key, uint64_t *hash, unsigned step) {
+    item_cache *cache = container_route(c->tiles, &key->epk)->home->cache;
+    if (step == 0) {
+        layout_key k;
+        layout_primary(&k, c->space->container, &key->epk, &key->partition, key->row);
+        *hash = item_cache_hash(cache, layout_view(&k));
+    }
+    item_cache_prefetch(cache, *hash, step);
+}
+
+void item_read_ahead(const container *c, const item_key *keys, size_t n, size_t i, item_ahead *ahead) {
+    for (size_t step = 0; step < ITEM_CACHE_STEPS && n > 1; step++) {
+        size_t to = i + (ITEM_CACHE_STEPS - step) * 2; /* less than ITEMS_AHEAD_MAX ahead */
+        for (size_t at = i ? to : 0; at <= to && at < n; at++) {
+            prefetch(c, &keys[at], &ahead->hashes[at % ITEMS_AHEAD_MAX], (unsigned)step);
+        }
+    }
+}
+
 /* Without an order in the partition this tries the segments one after the other. */
 static err find_number(const items *s, const container *c, const item_key *key, uint64_t number, item_found *found) {
     layout_key k;

@@ -79,5 +79,9 @@ bool item_in_scope(op *o, const container *c, const item_scope *scope, slice bod
 /* Loads the item and passes it to the visitor, if it belongs to the feed and is not expired. v->stopped: the visitor wants no more. */
 MUST_CHECK err item_view_offer(item_view *v, item_ref ref);
 
+/* Before a list of items is offered one after the other: call it with i = 0, 1, 2 … before each is offered. Their memory is fetched ahead.
+ */
+void item_view_prefetch(const item_view *v, const item_ref *list, size_t n, size_t i);
+
 /* Within item/: the same for an item that may be gone (E_NOT_FOUND) or belong to another partition. */
 MUST_CHECK err item__view_try(item_view *v, uint64_t number);

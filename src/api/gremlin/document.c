@@ -43,24 +43,17 @@ static slice encoded(arena *a, const pkey *key) {
     return place;
 }
 
-static slice place_at(arena *a, const container *c, slice body, slice name) {
-    doc_element e;
-    if (!c->key.n) {
-        return SLICE_EMPTY;
-    }
-    pkey key = {.n = 1};
-    if (!doc_find_member(body, name, &e) || !pkey_plain_value(&e, &key.values[0])) {
-        key.values[0] = (pkey_value){.type = PKEY_UNDEFINED};
-    }
-    return encoded(a, &key);
+static slice place_of(arena *a, const container *c, const pkey_value *value) {
+    pkey key = {.n = 1, .values = {*value}};
+    return c->key.n ? encoded(a, &key) : SLICE_EMPTY;
 }
 
-slice document_place(arena *a, const container *c, slice body) {
-    return place_at(a, c, body, document_key_name(c));
+slice document_place(arena *a, const container *c, const document_parts *parts) {
+    return place_of(a, c, &parts->key);
 }
 
-slice document_sink_place(arena *a, const container *c, slice body) {
-    return place_at(a, c, body, SLICE_LIT("_sinkPartition"));
+slice document_sink_place(arena *a, const container *c, const document_parts *parts) {
+    return place_of(a, c, &parts->sink_key);
 }
 
 bool document_place_of(arena *a, const container *c, gremlin_value v, slice *place_out) {
@@ -137,6 +130,54 @@ bool document_is_edge(slice body) {
     return doc_find_member(body, SLICE_LIT("_isEdge"), &e) && e.type == BSON_TYPE_BOOL && e.value.p[0];
 }
 
+static slice text_of(const doc_element *e) {
+    return e->type == BSON_TYPE_UTF8 ? doc_element_text(e) : SLICE_EMPTY;
+}
+
+static pkey_value key_of(const doc_element *e) {
+    pkey_value value;
+    return pkey_plain_value(e, &value) ? value : (pkey_value){.type = PKEY_UNDEFINED};
+}
+
+/* Members whose names begin with an underscore are of edges, but for the system's. */
+static void take_hidden(const doc_element *e, document_parts *parts) {
+    if (slice_eq(e->key, SLICE_LIT("_isEdge"))) {
+        parts->is_edge = e->type == BSON_TYPE_BOOL && e->value.p[0];
+    } else if (slice_eq(e->key, SLICE_LIT("_vertexId"))) {
+        parts->vertex_id = text_of(e);
+    } else if (slice_eq(e->key, SLICE_LIT("_vertexLabel"))) {
+        parts->vertex_label = text_of(e);
+    } else if (slice_eq(e->key, SLICE_LIT("_sink"))) {
+        parts->sink = text_of(e);
+    } else if (slice_eq(e->key, SLICE_LIT("_sinkLabel"))) {
+        parts->sink_label = text_of(e);
+    } else if (slice_eq(e->key, SLICE_LIT("_sinkPartition"))) {
+        parts->sink_key = key_of(e);
+        parts->has_sink_key = true;
+    } else if (slice_eq(e->key, SLICE_LIT("_isPkEdgeProperty"))) {
+        parts->shows_key = true;
+    }
+}
+
+void document_take_apart(const container *c, slice body, document_parts *parts_out) {
+    doc_walk w;
+    doc_element e;
+    slice key = document_key_name(c);
+    *parts_out = (document_parts){.key.type = PKEY_UNDEFINED, .sink_key.type = PKEY_UNDEFINED};
+    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        if (e.key.n && e.key.p[0] == '_') {
+            take_hidden(&e, parts_out);
+        } else if (slice_eq(e.key, SLICE_LIT("id"))) {
+            parts_out->id = text_of(&e);
+        } else if (slice_eq(e.key, SLICE_LIT("label"))) {
+            parts_out->label = text_of(&e);
+        }
+        if (key.n && slice_eq(e.key, key)) {
+            parts_out->key = key_of(&e);
+        }
+    }
+}
+
 static bool scalar(const doc_element *e, gremlin_value *value_out) {
     int64_t number;
     switch ((int)e->type) {
@@ -208,11 +249,10 @@ static void read_vertex(arena *a, const container *c, slice body, gremlin_elemen
     }
 }
 
-static void read_edge(arena *a, const container *c, slice body, gremlin_element *edge) {
+static void read_edge(arena *a, const container *c, slice body, bool shows_key, gremlin_element *edge) {
     doc_walk w;
     doc_element e;
     gremlin_value read;
-    bool shows_key = doc_find_member(body, SLICE_LIT("_isPkEdgeProperty"), &e);
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
         bool is_key = c->key.n && slice_eq(e.key, document_key_name(c));
         if (!is_own(e.key) && (!is_key || shows_key) && scalar(&e, &read)) {
@@ -228,24 +268,27 @@ static gremlin_element *reference(arena *a, slice id, slice label, slice place) 
     return v;
 }
 
-gremlin_element *document_read(arena *a, const container *c, slice body) {
-    slice id = document_member(body, "id"), label = document_member(body, "label");
-    slice from = document_member(body, "_vertexId"), to = document_member(body, "_sink");
-    bool edge = document_is_edge(body);
-    if (!id.n || !label.n || (edge && (!from.n || !to.n))) {
+gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts) {
+    if (!parts->id.n || !parts->label.n || (parts->is_edge && (!parts->vertex_id.n || !parts->sink.n))) {
         return NULL;
     }
-    slice place = document_place(a, c, body);
-    if (!edge) {
-        gremlin_element *v = gremlin_make_vertex(a, gremlin_string(id), label);
+    slice place = document_place(a, c, parts);
+    if (!parts->is_edge) {
+        gremlin_element *v = gremlin_make_vertex(a, gremlin_string(parts->id), parts->label);
         v->place = place;
         read_vertex(a, c, body, v);
         return v;
     }
-    gremlin_element *out = reference(a, from, document_member(body, "_vertexLabel"), place);
-    gremlin_element *in = reference(a, to, document_member(body, "_sinkLabel"), document_sink_place(a, c, body));
-    gremlin_element *e = gremlin_make_edge(a, gremlin_string(id), label, out, in);
+    gremlin_element *out = reference(a, parts->vertex_id, parts->vertex_label, place);
+    gremlin_element *in = reference(a, parts->sink, parts->sink_label, document_sink_place(a, c, parts));
+    gremlin_element *e = gremlin_make_edge(a, gremlin_string(parts->id), parts->label, out, in);
     e->place = place;
-    read_edge(a, c, body, e);
+    read_edge(a, c, body, parts->shows_key, e);
     return e;
+}
+
+gremlin_element *document_read(arena *a, const container *c, slice body) {
+    document_parts parts;
+    document_take_apart(c, body, &parts);
+    return document_read_parts(a, c, body, &parts);
 }

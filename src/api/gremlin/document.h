@@ -19,14 +19,24 @@
 MUST_CHECK err document_check_container(op *o, const container *c);
 slice document_key_name(const container *c); /* of the property that is the partition key; empty: there is none */
 
+/* What an item says about its element, in one pass; texts and keys point into the body. */
+typedef struct document_parts {
+    slice id, label, vertex_id, vertex_label, sink, sink_label; /* texts; empty: there is none */
+    pkey_value key, sink_key;                                   /* PKEY_UNDEFINED: there is none */
+    bool is_edge, has_sink_key, shows_key;
+} document_parts;
+
+void document_take_apart(const container *c, slice body, document_parts *parts_out);
+
 /* The element, in the arena; NULL: the item is neither a vertex nor an edge. */
 gremlin_element *document_read(arena *a, const container *c, slice body);
+gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts);
 bool document_is_edge(slice body);
 slice document_member(slice body, const char *name); /* a text; empty: there is none */
 
 /* The place of an item, and of the vertex that an edge enters. */
-slice document_place(arena *a, const container *c, slice body);
-slice document_sink_place(arena *a, const container *c, slice body);
+slice document_place(arena *a, const container *c, const document_parts *parts);
+slice document_sink_place(arena *a, const container *c, const document_parts *parts);
 
 /* Places and keys. False: the value cannot be a partition key; the place is not one. */
 bool document_place_of(arena *a, const container *c, gremlin_value key, slice *place_out);

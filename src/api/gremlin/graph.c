@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+enum { QUICK_VERTICES = 4 }; /* whose edges are tried on the loop: those of more are mostly too many there */
+
 gremlin_graph *gremlin_graph_new(gremlin_eval *q) {
     gremlin_graph *g = arena_new(q->frame->arena, gremlin_graph);
     budget *b = q->op.budget;
@@ -174,7 +176,7 @@ void gremlin_graph_find(gremlin_graph *g, slice where, const slice *place, slice
     q->call.find.rows_max = rows_max;
     q->call.find.sink = sink;
     q->call.find.context = g;
-    q->call.find.again = q->loop_turns ? start_over : NULL;
+    q->call.find.again = q->loop_turns && g->wanted_n <= QUICK_VERTICES ? start_over : NULL;
     g->found_before = g->found.n;
     g->failed = OK;
     call_find_submit(&q->call.find);

@@ -92,6 +92,9 @@ void gremlin_read_find(gremlin_graph *g);
 void gremlin_read_adjacent(gremlin_graph *g);
 void gremlin_read_load(gremlin_graph *g);
 void gremlin_read_places(gremlin_graph *g, void (*then)(gremlin_graph *g)); /* of elements that came without one, from the client */
+/* The vertex that an edge was looked for by; `n_out` as for gremlin_graph_match. An edge that does not say where its target lies is one of
+ * any partition. */
+const gremlin_wanted *gremlin_read_owner(gremlin_graph *g, const document_parts *edge, size_t *n_out);
 void gremlin_read_edges(gremlin_graph *g, bool entering, slice from, size_t rows_max); /* of the wanted vertices; no labels */
 
 /* write.c */

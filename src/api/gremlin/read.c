@@ -9,7 +9,10 @@ static size_t rows_of(const gremlin_ask *ask) {
 }
 
 static void take_element(gremlin_graph *g, slice body) {
-    gremlin_element *e = document_is_edge(body) == g->ask->edges ? document_read(gremlin_graph_elements(g), g->q->container, body) : NULL;
+    document_parts parts;
+    const container *c = g->q->container;
+    document_take_apart(c, body, &parts);
+    gremlin_element *e = parts.is_edge == g->ask->edges ? document_read_parts(gremlin_graph_elements(g), c, body, &parts) : NULL;
     if (e) {
         gremlin_graph_found(g, 0, e);
     }
@@ -157,33 +160,37 @@ void gremlin_read_find(gremlin_graph *g) {
 
 /* ---- edges and neighbours ---- */
 
-static gremlin_element *neighbour(gremlin_graph *g, slice body, bool source) {
+static gremlin_element *neighbour(gremlin_graph *g, const document_parts *edge, bool source) {
     arena *a = gremlin_graph_elements(g);
     const container *c = g->q->container;
-    slice id = document_member(body, source ? "_vertexId" : "_sink"), label = document_member(body, source ? "_vertexLabel" : "_sinkLabel");
+    slice id = source ? edge->vertex_id : edge->sink, label = source ? edge->vertex_label : edge->sink_label;
     gremlin_element *v = gremlin_make_vertex(a, gremlin_string(id), label);
-    v->place = source ? document_place(a, c, body) : document_sink_place(a, c, body);
+    v->place = source ? document_place(a, c, edge) : document_sink_place(a, c, edge);
     v->loaded = false;
     return v;
 }
 
-/* The vertex that the edge was looked for by. An edge that does not say where its target lies is one of any partition. */
-static const gremlin_wanted *owner(gremlin_graph *g, slice body, size_t *n_out) {
+const gremlin_wanted *gremlin_read_owner(gremlin_graph *g, const document_parts *edge, size_t *n_out) {
     const container *c = g->q->container;
-    doc_element unused;
-    slice id = document_member(body, g->entering ? "_sink" : "_vertexId");
-    bool anywhere = g->entering && !doc_find_member(body, SLICE_LIT("_sinkPartition"), &unused);
-    slice place = g->entering ? document_sink_place(&g->memory, c, body) : document_place(&g->memory, c, body);
+    bool anywhere = g->entering && !edge->has_sink_key;
+    arena_mark mark = arena_marked(&g->memory);
+    slice place = g->entering ? document_sink_place(&g->memory, c, edge) : document_place(&g->memory, c, edge);
+    slice id = g->entering ? edge->sink : edge->vertex_id;
     *n_out = 0;
-    return document_is_edge(body) ? gremlin_graph_match(g, id, place, anywhere, n_out) : NULL;
+    const gremlin_wanted *of = edge->is_edge ? gremlin_graph_match(g, id, place, anywhere, n_out) : NULL;
+    arena_release(&g->memory, mark);
+    return of;
 }
 
 static void take_edge(gremlin_graph *g, slice body) {
     size_t n;
-    const gremlin_wanted *of = owner(g, body, &n);
+    document_parts parts;
+    document_take_apart(g->q->container, body, &parts);
+    const gremlin_wanted *of = gremlin_read_owner(g, &parts, &n);
     gremlin_element *e = NULL;
     if (of) {
-        e = g->ask->edges ? document_read(gremlin_graph_elements(g), g->q->container, body) : neighbour(g, body, g->entering);
+        e = g->ask->edges ? document_read_parts(gremlin_graph_elements(g), g->q->container, body, &parts)
+                          : neighbour(g, &parts, g->entering);
     }
     for (size_t i = 0; e && i < n; i++) {
         gremlin_graph_found(g, of[i].index, e);
@@ -247,13 +254,15 @@ void gremlin_read_load(gremlin_graph *g) {
 
 static void take_place(gremlin_graph *g, slice body) {
     size_t n;
-    const gremlin_wanted *of = gremlin_graph_match(g, document_member(body, "id"), SLICE_EMPTY, true, &n);
+    document_parts parts;
+    document_take_apart(g->q->container, body, &parts);
+    const gremlin_wanted *of = gremlin_graph_match(g, parts.id, SLICE_EMPTY, true, &n);
     arena *a = gremlin_graph_elements(g);
     for (size_t i = 0; of && i < n; i++) {
         gremlin_element *e = of[i].element;
-        if (e->is_edge == document_is_edge(body)) {
-            e->place = document_place(a, g->q->container, body);
-            e->label = arena_copy(a, document_member(body, "label"));
+        if (e->is_edge == parts.is_edge) {
+            e->place = document_place(a, g->q->container, &parts);
+            e->label = arena_copy(a, parts.label);
         }
     }
 }

@@ -169,7 +169,9 @@ static err add_own_members(gremlin_graph *g, const gremlin_target *t, buf *out) 
 /* An edge may repeat the partition key of its source, and nothing else there. */
 static err check_edge_key(gremlin_graph *g, const gremlin_target *t, slice body) {
     const container *c = g->q->container;
-    if (!g->ask->edges || !c->key.n || slice_eq(document_place(&g->memory, c, body), t->out->place)) {
+    document_parts parts;
+    document_take_apart(c, body, &parts);
+    if (!g->ask->edges || !c->key.n || slice_eq(document_place(&g->memory, c, &parts), t->out->place)) {
         return OK;
     }
     return op_fail(&g->q->op, E_BAD_REQUEST, "An edge lies in the partition of the vertex that it leaves: '%.*s' must have that value.",
@@ -204,7 +206,9 @@ static err add_target(gremlin_graph *g, size_t i, item_edit_budget *budget) {
     buf_free(&argument);
     TRY(code);
     TRY(item_check_body(&q->op, q->container, NULL, one));
-    slice place = document_place(&g->memory, q->container, one->body);
+    document_parts parts;
+    document_take_apart(q->container, one->body, &parts);
+    slice place = document_place(&g->memory, q->container, &parts);
     return gremlin_graph_allows(g, ACCESS_INSERT, &place);
 }
 
@@ -295,15 +299,14 @@ static void take_doomed(gremlin_graph *g, slice body) {
     gremlin_eval *q = g->q;
     item_key key;
     size_t n;
-    doc_element unused;
+    document_parts parts;
     const container *c = q->container;
-    bool anywhere = g->entering && !doc_find_member(body, SLICE_LIT("_sinkPartition"), &unused);
-    slice owner = document_member(body, g->entering ? "_sink" : "_vertexId");
-    slice place = document_place(&g->memory, c, body);
-    slice at = g->entering ? document_sink_place(&g->memory, c, body) : place;
-    bool is_doomed = document_is_edge(body) && gremlin_graph_match(g, owner, at, anywhere, &n);
-    slice id = arena_copy(&g->memory, document_member(body, "id"));
-    if (is_doomed && document_key(&q->op, c, place, id, &key) == OK) {
+    document_take_apart(c, body, &parts);
+    if (!gremlin_read_owner(g, &parts, &n)) {
+        return;
+    }
+    slice place = document_place(&g->memory, c, &parts), id = arena_copy(&g->memory, parts.id);
+    if (document_key(&q->op, c, place, id, &key) == OK) {
         buf_add(&g->dropping, &key, sizeof key);
     }
 }

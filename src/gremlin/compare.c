@@ -20,11 +20,33 @@ static int compare_doubles(double x, double y) {
     return (x > y) - (x < y);
 }
 
-/* Whole numbers compare exactly; others as doubles. NaN is handled by the callers. */
+static int compare_wholes(gremlin_bigint x, gremlin_bigint y) {
+    return (x > y) - (x < y);
+}
+
+static const double beyond_wholes = 0x1p127;
+
+static bool fits_whole(double d) {
+    return d > -beyond_wholes && d < beyond_wholes;
+}
+
+static int compare_with_double(gremlin_bigint x, double d) {
+    if (!fits_whole(d)) {
+        return d > 0 ? -1 : 1;
+    }
+    double below = floor(d);
+    int order = compare_wholes(x, (gremlin_bigint)below);
+    return order == 0 && below < d ? -1 : order;
+}
+
+/* Whole numbers compare exactly, with doubles too: of those that share a double, one at most equals it. NaN is handled by the callers. */
 static int compare_numbers(gremlin_value a, gremlin_value b) {
-    if (is_wide_whole(a) && is_wide_whole(b)) {
-        gremlin_bigint x = gremlin_as_big(a), y = gremlin_as_big(b);
-        return (x > y) - (x < y);
+    if (is_wide_whole(a)) {
+        gremlin_bigint x = gremlin_as_big(a);
+        return is_wide_whole(b) ? compare_wholes(x, gremlin_as_big(b)) : compare_with_double(x, gremlin_as_double(b));
+    }
+    if (is_wide_whole(b)) {
+        return -compare_with_double(gremlin_as_big(b), gremlin_as_double(a));
     }
     return compare_doubles(gremlin_as_double(a), gremlin_as_double(b));
 }
@@ -196,10 +218,21 @@ bool gremlin_same(gremlin_value a, gremlin_value b) {
 
 /* ---- hashes: keyed, since clients choose the values ---- */
 
+static uint64_t hash_whole(gremlin_bigint x) {
+    return keyed_hash_mix(keyed_hash_mix(GREMLIN_DOUBLE, (uint64_t)x), (uint64_t)(x >> 64));
+}
+
+/* A double that is whole equals the whole number, and has its hash. */
 static uint64_t hash_number(gremlin_value v) {
+    if (is_wide_whole(v)) {
+        return hash_whole(gremlin_as_big(v));
+    }
     double d = gremlin_as_double(v);
+    if (fits_whole(d) && floor(d) == d) {
+        return hash_whole((gremlin_bigint)d);
+    }
     uint64_t bits;
-    d = isnan(d) ? (double)NAN : d == 0 ? 0.0 : d;
+    d = isnan(d) ? (double)NAN : d;
     memcpy(&bits, &d, sizeof bits);
     return keyed_hash_mix(GREMLIN_DOUBLE, bits);
 }

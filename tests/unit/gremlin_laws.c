@@ -267,10 +267,30 @@ static void garbage(void **state) {
     assert_int_equal(f.last.i, 60 * 729);
 }
 
+/* ---- hashes ---- */
+
+/* Whole numbers that share a double are others; one that a double stands for exactly equals it, whatever their types. */
+static void whole_numbers(void **state) {
+    arena a = arena_init();
+    gremlin_bigint large = (gremlin_bigint)1 << 100;
+    (void)state;
+    for (int i = 1; i < 1000; i++) {
+        gremlin_value v = gremlin_big(&a, large + i);
+        assert_false(gremlin_hash(v) == gremlin_hash(gremlin_big(&a, large)));
+        assert_false(gremlin_equal(v, gremlin_double(0x1p100)));
+    }
+    assert_true(gremlin_equal(gremlin_big(&a, large), gremlin_double(0x1p100)));
+    assert_true(gremlin_hash(gremlin_big(&a, large)) == gremlin_hash(gremlin_double(0x1p100)));
+    assert_true(gremlin_hash(gremlin_int(-3)) == gremlin_hash(gremlin_double(-3)));
+    assert_true(gremlin_hash(gremlin_long(0)) == gremlin_hash(gremlin_double(-0.0)));
+    arena_free(&a);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_of_running), cmocka_unit_test(counts_agree),     cmocka_unit_test(naive_walks),
         cmocka_unit_test(path_explosion),  cmocka_unit_test(equal_traversers), cmocka_unit_test(garbage),
+        cmocka_unit_test(whole_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,10 +50,11 @@ static size_t edge_item(uint64_t number, char *out) {
     graph_key(source, from_key);
     graph_id(target, to);
     graph_key(target, to_key);
-    return (size_t)sprintf(out,
-                           "{\"id\":\"%s\",\"label\":\"knows\",\"_isEdge\":true,\"pk\":\"%s\",\"_vertexId\":\"%s\",\"_vertexLabel\":\"person\","
-                           "\"_sink\":\"%s\",\"_sinkLabel\":\"person\",\"_sinkPartition\":\"%s\",\"weight\":%.2f}",
-                           id, from_key, from, to, to_key, (double)(number % 100) / 100);
+    return (size_t)sprintf(
+        out,
+        "{\"id\":\"%s\",\"label\":\"knows\",\"_isEdge\":true,\"pk\":\"%s\",\"_vertexId\":\"%s\",\"_vertexLabel\":\"person\","
+        "\"_sink\":\"%s\",\"_sinkLabel\":\"person\",\"_sinkPartition\":\"%s\",\"weight\":%.2f}",
+        id, from_key, from, to, to_key, (double)(number % 100) / 100);
 }
 
 size_t graph_item(uint64_t number, char *out) {

@@ -83,7 +83,8 @@ static size_t count_of(const argument *list, size_t most) {
 
 static void add_binary(message *m, const script *s) {
     size_t args = count_of(s->args, 3), bindings = count_of(s->bindings, 4);
-    add_text(m, "\x20" "application/vnd.graphbinary-v1.0");
+    add_text(m, "\x20"
+                "application/vnd.graphbinary-v1.0");
     add(m, "\x81", 1);
     add(m, "gremlin_load uuid", 16);
     add_sized(m, s->op);
@@ -113,7 +114,9 @@ static void add_pairs(message *m, const argument *list, size_t n) {
 }
 
 static void add_graphson(message *m, const script *s) {
-    add_text(m, "\x21" "application/vnd.gremlin-v3.0+json{\"requestId\":{\"@type\":\"g:UUID\",\"@value\":\"41d2e28a-20a4-4ab0-b379-d810dede3786\"},\"op\":\"");
+    add_text(m, "\x21"
+                "application/"
+                "vnd.gremlin-v3.0+json{\"requestId\":{\"@type\":\"g:UUID\",\"@value\":\"41d2e28a-20a4-4ab0-b379-d810dede3786\"},\"op\":\"");
     add_text(m, s->op);
     add_text(m, "\",\"processor\":\"\",\"args\":{\"@type\":\"g:Map\",\"@value\":[");
     add_pairs(m, s->args, count_of(s->args, 3));
@@ -299,7 +302,8 @@ static void send_path(loop_connection *c) {
         to = graph_neighbour(to, (unsigned)(data_random(&random_state) % GRAPH_DEGREE));
     }
     graph_id(to, id);
-    send_from(c, from, ".repeat(__.out('knows').simplePath()).until(__.or(__.hasId(t), __.loops().is(3))).hasId(t).limit(1).path().by(id)", (argument){"t", id});
+    send_from(c, from, ".repeat(__.out('knows').simplePath()).until(__.or(__.hasId(t), __.loops().is(3))).hasId(t).limit(1).path().by(id)",
+              (argument){"t", id});
 }
 
 static void send_add(loop_connection *c) {
@@ -308,19 +312,22 @@ static void send_add(loop_connection *c) {
     graph_key(next, key);
     name[data_value(DATA_NAME, next++, name)] = 0;
     snprintf(text, sizeof text, "g.addV('person').property(%s, i).property('pk', p).property('name', n)", plain ? "T.id" : "'id'");
-    script s = {.op = "eval", .args = {{"gremlin", text}, {"language", "gremlin-groovy"}}, .bindings = {{"i", id}, {"p", key}, {"n", name}}};
+    script s = {
+        .op = "eval", .args = {{"gremlin", text}, {"language", "gremlin-groovy"}}, .bindings = {{"i", id}, {"p", key}, {"n", name}}};
     send_script(c, &s);
 }
 
 static const loop_work works[] = {
-    {"read", send_read, answered, false},   {"names", send_names, answered, false}, {"count", send_count, answered, false},
-    {"path", send_path, answered, false},   {"add", send_add, answered, false},     {"sum", send_sum, answered, true},
+    {"read", send_read, answered, false},  {"names", send_names, answered, false}, {"count", send_count, answered, false},
+    {"path", send_path, answered, false},  {"add", send_add, answered, false},     {"sum", send_sum, answered, true},
     {"touch", send_touch, answered, true},
 };
 
 static void usage(void) {
-    fprintf(stderr, "usage: gremlin_load --port N [--mode read|add|names|count|path|touch|sum] [--format graphbinary|graphson] [--vertices 100000]\n"
-                    "                    [--items N] [--first N] [--connections 32] [--seconds 3] [--warm-up 0.5] [--key KEY] [--plain]\n");
+    fprintf(
+        stderr,
+        "usage: gremlin_load --port N [--mode read|add|names|count|path|touch|sum] [--format graphbinary|graphson] [--vertices 100000]\n"
+        "                    [--items N] [--first N] [--connections 32] [--seconds 3] [--warm-up 0.5] [--key KEY] [--plain]\n");
     exit(2);
 }
 
@@ -379,7 +386,8 @@ static void parse_flags(int argc, char **argv) {
     }
     items = items ? items : graph_vertices;
     graphson = graphson || strcmp(loop_set.mode, "sum") == 0;
-    if (loop_set.port == 0 || loop_set.connections < 1 || loop_set.connections > LOOP_CONNECTIONS_MAX || items == 0 || items > graph_vertices) {
+    if (loop_set.port == 0 || loop_set.connections < 1 || loop_set.connections > LOOP_CONNECTIONS_MAX || items == 0 ||
+        items > graph_vertices) {
         usage();
     }
 }

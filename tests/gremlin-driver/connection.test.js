@@ -1,5 +1,6 @@
 // Connections, authentication, the statuses and attributes of responses, batches, limits.
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { assert, attribute, fails, mimes, modern, suite } from "./harness.js";
 import { authenticated, Wire } from "./wire.js";
 
@@ -140,6 +141,23 @@ suite("connection", (t) => {
     assert.equal((await fetch(`${url}nowhere`)).status, 404);
   });
 });
+
+suite("stopping", (t) => {
+  // Whoever is cut off after the 10 s that a stop waits has no response.
+  t.it("ends traversals that run long, with a response", async () => {
+    const graph = await t.graph();
+    const wire = await authenticated(t, graph);
+    const before = wire.responses.length;
+    wire.eval("g.inject(1).repeat(repeat(identity()).times(9999)).times(9999)", { evaluationTimeout: 600000 });
+    await graph.run("g.inject(1)");
+    t.server.child.kill("SIGTERM");
+    await Promise.race([wire.until((all) => all.length > before), wire.closed]);
+    assert.equal(wire.responses[before]?.status.code, 596);
+    assert.equal(wire.responses[before].status.attributes["x-ms-status-code"], 503);
+    while (t.server.child.exitCode === null && t.server.child.signalCode === null) await sleep(20);
+    assert.equal(t.server.child.exitCode, 0);
+  });
+}, { ways: ["plain"] });
 
 suite("keys and tokens", (t) => {
   t.it("a read-only key reads", async () => {

@@ -17,7 +17,9 @@ enum {
     LOOP_TURNS = 12,  /* turns of a short traversal, which ends without a worker */
     LOOP_STEPS = 100, /* of one turn on the loop */
     HEAVY_VALUES = 1000,
-    BINDINGS_MAX = 1000, /* the parser looks each name up among all of them */
+    WORKER_US = 200000,    /* of one turn on a worker: then the loop looks whether the server stops */
+    STOPPING_US = 1000000, /* of a traversal when the server stops: longer ones end */
+    BINDINGS_MAX = 1000,   /* the parser looks each name up among all of them */
 };
 
 /* ---- one turn; any thread ---- */
@@ -79,10 +81,11 @@ static bool end_statement(gremlin_eval *q) {
     return q->statement == q->script.n;
 }
 
-/* Works until something is to be done on the loop. `slices`: 0 for no limit. */
+/* Works until something is to be done on the loop. `slices`: 0 on a worker, where time limits it. */
 static err turn(gremlin_eval *q, unsigned slices, int *outcome_out) {
     bool added;
     gremlin_need need;
+    int64_t begun = clock_monotonic_us(&clock_system);
     TRY(check_time(q));
     for (;;) {
         begin_statement(q);
@@ -106,7 +109,7 @@ static err turn(gremlin_eval *q, unsigned slices, int *outcome_out) {
             break;
         case GREMLIN_NEED_TURN:
             TRY(check_time(q));
-            if (slices && --slices == 0) {
+            if (slices ? --slices == 0 : clock_monotonic_us(&clock_system) - begun > WORKER_US) {
                 *outcome_out = TURN_MORE;
                 return OK;
             }
@@ -169,10 +172,18 @@ static void after_turn(gremlin_eval *q, int outcome) {
     }
 }
 
+static bool must_stop(const gremlin_eval *q) {
+    return net_loop_is_stopping(q->frame->client.loop) && clock_monotonic_us(&clock_system) - q->started_us > STOPPING_US;
+}
+
 /* A turn on the loop, or what a worker's turn has left to do. */
 static void go_on_once(gremlin_eval *q) {
     int outcome = q->outcome;
     q->outcome = TURN_MORE;
+    if (must_stop(q)) {
+        gremlin_fail(q, E_UNAVAILABLE);
+        return;
+    }
     if (outcome == TURN_MORE && q->loop_turns) {
         q->loop_turns--;
         err code = turn(q, 1, &outcome);

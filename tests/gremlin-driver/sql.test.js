@@ -1,5 +1,5 @@
 // A graph and the SQL API over the same container see the same.
-import { assert, modern, suite } from "./harness.js";
+import { assert, attribute, modern, suite } from "./harness.js";
 
 const isGuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -72,6 +72,11 @@ suite("sql", (t) => {
     assert.equal(edges, 144 + 12 + 1300);
     assert.deepEqual(await g.run("g.V('hub').both().count()"), [edges]);
     assert.deepEqual(await g.run("g.V('hub').in('x').limit(5).count()"), [5]);
+    const charge = async (script) => attribute((await g.client.submit(script)).attributes, "x-ms-total-request-charge");
+    const whole = await charge("g.V().count()");
+    for (const few of ["g.V().hasLabel('hub')", "g.V().hasLabel('leaf').count()", "g.V('hub').in('x').limit(5).id()", "g.V('hub').out('y').count()"]) {
+      assert.ok((await charge(few)) < whole / 3, `${few}: ${await charge(few)} of ${whole} RU`);
+    }
     await g.run("g.V('hub').drop()");
     assert.deepEqual(await g.run("g.E().count()"), [0]);
     assert.deepEqual(await g.run("g.V().count()"), [12]);

@@ -1,4 +1,5 @@
 /* From a frame to the handler of its command. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "api/mongo/adopt.h"
@@ -13,7 +14,6 @@
 
 enum {
     UNTRUSTED_FRAME_BYTES = 64 * 1024,
-    IN_FLIGHT = 32,
     IDLE_MS = 30 * 60 * 1000, /* pools of drivers keep connections for long */
 };
 
@@ -167,19 +167,57 @@ static void go_on(mongo_request *q, err code) {
 }
 
 static void decoded(call *c) {
-    go_on((mongo_request *)c, c->code);
+    mongo_request *q = (mongo_request *)c;
+    if (!q->message.more_to_come) {
+        q->holds = false;
+        mongo_release(q->conn);
+    }
+    go_on(q, c->code);
 }
 
-static void handle(frames_request *frame) {
-    mongo_request *q = make_request(frame);
+/* Whether the next requests of the connection must wait: until it has ended, or until it is known that it will have a reply. */
+static void hold(mongo_request *q) {
+    q->holds = q->conn->held = true;
+}
+
+static void begin(mongo_request *q) {
+    frames_request *frame = q->frame;
     if (frame->frame.n <= MONGO_LARGE_BYTES && wire_opcode_of(frame->frame) != WIRE_COMPRESSED) {
-        go_on(q, wire_read(&q->op, frame->frame, 0, &q->message));
+        err code = wire_read(&q->op, frame->frame, 0, &q->message);
+        q->message.more_to_come ? hold(q) : (void)0;
+        go_on(q, code);
         return;
     }
+    hold(q);
     q->message.request_id = wire_request_id(frame->frame);
     call_init(&q->call.any, &q->front->core, &frame->client, &q->op, NULL, decoded);
     q->call.any.tenant = call_tenant_of_none();
     call_work(&q->call.any, NET_BODIES, decode_on_worker);
+}
+
+/* After the last of them has begun, the connection may be gone. */
+void mongo_release(mongo_conn *c) {
+    c->held = false;
+    bool more = c->waiting_n > 0 && !c->releasing; /* the caller's caller goes on by itself */
+    while (more && !c->held) {
+        mongo_request *q = c->waiting[0];
+        memmove(&c->waiting[0], &c->waiting[1], --c->waiting_n * sizeof *c->waiting);
+        more = c->releasing = c->waiting_n > 0;
+        begin(q);
+        if (more) {
+            c->releasing = false;
+        }
+    }
+}
+
+static void handle(frames_request *frame) {
+    mongo_request *q = make_request(frame);
+    if (!q->conn->held) {
+        begin(q);
+        return;
+    }
+    assert(q->conn->waiting_n < MONGO_IN_FLIGHT); /* which bounds the requests of a connection */
+    q->conn->waiting[q->conn->waiting_n++] = q;
 }
 
 static void refuse(frames_request *frame, err code) {
@@ -216,7 +254,9 @@ mongo_front *mongo_open(const mongo_options *options) {
                    .header_bytes = WIRE_HEADER_BYTES,
                    .length = length,
                    .untrusted = {.frame_bytes = UNTRUSTED_FRAME_BYTES, .in_flight = 2, .in_flight_bytes = 2 * UNTRUSTED_FRAME_BYTES},
-                   .trusted = {.frame_bytes = WIRE_MESSAGE_MAX, .in_flight = IN_FLIGHT, .in_flight_bytes = 2 * (size_t)WIRE_MESSAGE_MAX},
+                   .trusted = {.frame_bytes = WIRE_MESSAGE_MAX,
+                               .in_flight = MONGO_IN_FLIGHT,
+                               .in_flight_bytes = 2 * (size_t)WIRE_MESSAGE_MAX},
                    .idle_timeout_ms = IDLE_MS,
                    .state_bytes = sizeof(mongo_conn),
                    .opened = opened,

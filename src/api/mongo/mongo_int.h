@@ -33,9 +33,11 @@ struct mongo_front {
     atomic_uint_fast64_t object_ids;  /* counter of the ObjectIds that are made here */
 };
 
+typedef struct mongo_request mongo_request;
+
 /* ---- a connection ---- */
 
-enum { MONGO_NAME_SHOWN = 64 };
+enum { MONGO_NAME_SHOWN = 64, MONGO_IN_FLIGHT = 32 };
 
 /* An authentication in progress. */
 typedef struct mongo_sasl {
@@ -54,6 +56,12 @@ typedef struct mongo_conn {
     mongo_sasl *sasl; /* NULL: none in progress */
     int32_t conversations;
 
+    /* Requests are carried out side by side, but not beside one without a reply: its client cannot wait for it before it sends the next. */
+    bool releasing;
+    bool held;                               /* such a request is in progress, or one whose flags are not known yet */
+    mongo_request *waiting[MONGO_IN_FLIGHT]; /* until then, in their order */
+    size_t waiting_n;
+
     mongo_hello_state *hello; /* a hello that waits for a change of the topology; NULL: none */
 
     /* of the last request, for getLastRequestStatistics */
@@ -62,8 +70,6 @@ typedef struct mongo_conn {
 } mongo_conn;
 
 /* ---- a request ---- */
-
-typedef struct mongo_request mongo_request;
 
 /* OK: the request was answered, or a call was submitted whose `done` answers it. An error is answered by the caller. */
 typedef err (*mongo_handler)(mongo_request *q);
@@ -132,6 +138,7 @@ struct mongo_request {
     struct mongo_streaming *streaming; /* change_stream_int.h */
     container *container;              /* a reference, released when the request ends; NULL: none */
 
+    bool holds;     /* its connection's other requests wait for it */
     bool large;     /* the message is: parsing it is left to workers */
     uint64_t steps; /* this and the next two: work.h */
     mongo_handler work;
@@ -215,6 +222,7 @@ mql_builder *mongo_answer(mongo_request *q); /* begins the reply document */
 void mongo_end(mongo_request *q);            /* adds ok: 1 */
 err mongo_ok(mongo_request *q);              /* {ok: 1} */
 void mongo_fail(mongo_request *q, err code);
+void mongo_release(mongo_conn *c); /* front.c: the request that held the connection has ended */
 
 /* An error as MongoDB has it. The message is in the operation's arena, or constant. */
 typedef struct mongo_error {

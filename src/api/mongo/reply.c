@@ -155,6 +155,13 @@ static void finish(mongo_request *q, int32_t status) {
     if (q->message.more_to_come) {
         frames_abandon(q->frame);
     }
+    mongo_conn *held = q->holds ? q->conn : NULL;
+    if (held && held->waiting_n) { /* the connection lives as long as one of its requests */
+        frames_end(q->frame);
+        mongo_release(held);
+        return;
+    }
+    q->conn->held = q->conn->held && !held;
     frames_end(q->frame);
 }
 

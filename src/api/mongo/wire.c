@@ -113,6 +113,25 @@ static err read_section(op *o, slice *rest, wire_message *m) {
     return take_document(rest, WIRE_DEPTH, &m->body) ? OK : op_fail_as(o, E_BAD_REQUEST, 22, "The command is not valid BSON.");
 }
 
+/* No argument is given twice: none of its documents would be left out in silence. */
+static err check_sequences(op *o, const wire_message *m) {
+    for (size_t i = 0; i < m->sequences_n; i++) {
+        slice name = m->sequences[i].name;
+        doc_element e;
+        uint64_t passed = 0;
+        for (size_t j = 0; j < i; j++) {
+            if (slice_eq(name, m->sequences[j].name)) {
+                return op_fail_as(o, E_BAD_REQUEST, 40432, "Duplicate document sequence: %.*s", slice_shown(name), name.p);
+            }
+        }
+        if (doc_find_member_counted(m->body, name, &e, &passed)) {
+            return op_fail_as(o, E_BAD_REQUEST, 40433, "Duplicate field between body and document sequence %.*s", slice_shown(name),
+                              name.p);
+        }
+    }
+    return OK;
+}
+
 /* `whole` is the message with its header, which the checksum covers. */
 static err read_msg(op *o, slice whole, slice rest, wire_message *m) {
     int32_t flags;
@@ -137,7 +156,7 @@ static err read_msg(op *o, slice whole, slice rest, wire_message *m) {
     while (rest.n) {
         TRY(read_section(o, &rest, m));
     }
-    return m->body.n ? OK : malformed(o, "it has no body");
+    return m->body.n ? check_sequences(o, m) : malformed(o, "it has no body");
 }
 
 /* ---- OP_QUERY ---- */

@@ -1,5 +1,5 @@
-// Other clients of MongoDB: libmongoc, by a program that meson builds where libmongoc-dev is installed, and mongosh, where it is installed
-// (in PATH, as TESELA_MONGOSH, or by `npm install --no-save mongosh` in this folder).
+// Other clients of MongoDB: libmongoc, by a program that meson builds where libmongoc-dev is installed, and mongosh: that of the folder shell, or
+// another one (TESELA_MONGOSH, or in PATH).
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -9,7 +9,7 @@ import { assert, suite } from "./harness.js";
 
 const here = import.meta.dirname;
 const program = join(dirname(binary), "tests/mongo/libmongoc");
-const shell = [process.env.TESELA_MONGOSH, join(here, "node_modules/.bin/mongosh"), ...process.env.PATH.split(delimiter).map((folder) => join(folder, "mongosh"))].find((path) => path && existsSync(path));
+const shell = [process.env.TESELA_MONGOSH, join(here, "shell/node_modules/.bin/mongosh"), ...process.env.PATH.split(delimiter).map((folder) => join(folder, "mongosh"))].find((path) => path && existsSync(path));
 
 // Runs to the end; returns what it has written to standard output.
 async function run(command, args, input = "") {
@@ -66,7 +66,7 @@ suite(
         });
       });
     } else {
-      it("mongosh", { skip: "it is not installed" }, () => {});
+      it("mongosh", { skip: "it is not installed: ./dev setup mongo" }, () => {});
     }
   },
   { ways: ["plain"] },

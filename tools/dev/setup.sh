@@ -80,7 +80,7 @@ setup_one() {
         node) need_node ;;
         sdk) need_npm tests/sdk ;;
         table) need_npm tests/table ;;
-        mongo) need_npm tests/mongo ;;
+        mongo) need_npm tests/mongo && need_npm tests/mongo/shell ;;
         cassandra) need_npm tests/cassandra ;;
         gremlin) need_npm tests/gremlin-driver ;;
         portal) need_npm portal ;;

@@ -218,7 +218,7 @@ step_browser() {
 
 step_mongo() {
     setup mongo
-    build_asan tesela
+    build_asan tesela tests/mongo/libmongoc
     export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
     (cd "$root/tests/mongo" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
     timeout 300 "$root/tests/mongo/pymongo-client"

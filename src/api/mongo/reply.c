@@ -155,14 +155,15 @@ static void finish(mongo_request *q, int32_t status) {
     if (q->message.more_to_come) {
         frames_abandon(q->frame);
     }
-    mongo_conn *held = q->holds ? q->conn : NULL;
-    if (held && held->waiting_n) { /* the connection lives as long as one of its requests */
-        frames_end(q->frame);
-        mongo_release(held);
-        return;
+    mongo_conn *conn = q->conn;
+    bool holds = q->holds, others = holds && conn->waiting_n; /* the connection lives as long as one of its requests */
+    if (holds && !others) {
+        conn->held = false;
     }
-    q->conn->held = q->conn->held && !held;
     frames_end(q->frame);
+    if (others) {
+        mongo_release(conn);
+    }
 }
 
 static bool is_compressed(const mongo_request *q) {

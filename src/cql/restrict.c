@@ -219,7 +219,7 @@ static bool served_by_index(const cql_relation *r, const cql_column *c) {
 }
 
 static void add_filter(analysis *a, const cql_relation *r, const cql_column *c) {
-    a->filters[a->filters_n++] = (cql_filter){r, c, served_by_index(r, c)};
+    a->filters[a->filters_n++] = (cql_filter){r, c, r->kind != CQL_RELATION_TUPLE && served_by_index(r, c)};
 }
 
 static err merge(analysis *a, const cql_relation *r, const cql_column **columns) {
@@ -305,11 +305,18 @@ static err filter_column(analysis *a, const cql_column *c) {
     const column_state *s = state_of(a, c);
     const cql_relation *relations[] = {s->equal, s->bound[0], s->bound[1]};
     for (int i = 0; i < 3; i++) {
-        if (relations[i] && relations[i]->kind == CQL_RELATION_TUPLE) {
+        const cql_relation *r = relations[i];
+        if (r && r->kind == CQL_RELATION_TUPLE && r->op == CQL_EQ) {
+            if (slice_eq(r->columns[0], c->name)) { /* once for all its columns */
+                add_filter(a, r, c);
+            }
+            continue;
+        }
+        if (r && r->kind == CQL_RELATION_TUPLE) {
             return op_fail(a->op, E_BAD_REQUEST, "Multi-column slice restrictions cannot be used for filtering.");
         }
-        if (relations[i]) {
-            add_filter(a, relations[i], c);
+        if (r) {
+            add_filter(a, r, c);
         }
     }
     return OK;

@@ -306,9 +306,12 @@ static err operand_types(step *s, const cql_term *t, const cql_type *receiver, c
     for (int i = 0; i < 2; i++) {
         TRY(type_of(s, t->items[i], NULL, &own[i]));
     }
+    /* '2017-01-01' - 2d is a date or timestamp if that is wanted */
+    bool dated = receiver && (receiver->kind == CQL_DATE || receiver->kind == CQL_TIMESTAMP) && own[1] && own[1]->kind == CQL_DURATION;
     for (int i = 0; i < 2; i++) {
         bool other_is_constant = is_constant_kind(t->items[1 - i]->kind);
-        types[i] = operand_type(t->items[i], own[i], other_is_constant ? NULL : own[1 - i], receiver);
+        const cql_type *other = dated && i == 0 ? receiver : other_is_constant ? NULL : own[1 - i];
+        types[i] = operand_type(t->items[i], own[i], other, receiver);
     }
     for (int i = 0; i < 2; i++) {
         if (!types[i]) { /* a marker beside a constant */

@@ -115,6 +115,18 @@ suite("tables through SQL", (t) => {
     assert.deepEqual(await t.rows(`SELECT a, b FROM ${table}`), [{ a: 1, b: 6 }]);
   });
 
+  t.it("take batches of SQL, whole or not at all", async () => {
+    const table = await t.table("(p text, c int, v int, PRIMARY KEY (p, c))");
+    const batch = (operations) =>
+      sql().post(docsOf(table), operations, { headers: { ...pk("a").headers, "x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True", "x-ms-cosmos-batch-continue-on-error": "False" } });
+    const create = (c, v) => ({ operationType: "Create", resourceBody: { p: "a", c, v } });
+    const done = await batch([create(1, 1), create(2, 2), { operationType: "Replace", id: "1", resourceBody: { p: "a", c: 1, v: 5 } }]);
+    assert.deepEqual(done.json.map((one) => one.statusCode), [201, 201, 200], done.text);
+    const failed = await batch([create(3, 3), { operationType: "Create", resourceBody: { p: "a", c: 4, x: 1 } }]);
+    assert.deepEqual(failed.json.map((one) => one.statusCode), [424, 400], failed.text);
+    assert.deepEqual(await t.rows(`SELECT c, v FROM ${table} WHERE p = 'a'`), [{ c: 1, v: 5 }, { c: 2, v: 2 }]);
+  });
+
   t.it("are indexed and followed like rows of CQL", async () => {
     const table = await t.table("(p int PRIMARY KEY, v text)");
     await t.run(`CREATE INDEX ON ${table} (v)`);

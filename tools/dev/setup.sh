@@ -8,7 +8,7 @@ build=(gcc g++ libc6-dev make meson ninja-build pkg-config
     libsnappy-dev zlib1g-dev libzstd-dev
     libpcre2-dev libicu-dev libunistring-dev libcjose-dev libjansson-dev libintelrdfpmath-dev libgmp-dev libstemmer-dev libhnswlib-dev
     libjavascriptcoregtk-4.1-dev libseccomp-dev tzdata)
-test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure python3-azure-cosmos python3-websockets libmongoc-dev python3-pymongo python3-cassandra python3-lz4 python3-snappy python3-zstandard openssl codespell)
+test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 python3-azure python3-azure-cosmos python3-websockets libmongoc-dev python3-pymongo python3-cassandra python3-lz4 python3-snappy python3-zstandard openssl codespell valgrind)
 bench=("${build[@]}" nginx python3 libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev redis-server)
 format=(clang-format)
 browser=(chromium fonts-dejavu-core curl openssl python3 python3-pymongo python3-cassandra)

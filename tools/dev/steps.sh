@@ -30,6 +30,7 @@ long_step unit 'unit tests and fuzz corpora with gcc, optimised, with all their 
 long_step variants 'the rest of the unit tests on two stores and clustered, with AddressSanitizer; with ThreadSanitizer where they have threads'
 long_step sdkhttp 'the official SDK against the optimised build, over http'
 long_step sdktsan 'every SDK file that sends requests at once, with ThreadSanitizer'
+long_step valgrind 'the tests of the C client library, under valgrind: no error, and nothing definitely lost'
 long_step fuzzlong 'each fuzz target for a minute'
 long_step abuselong 'the attacks for a minute, against both builds'
 long_step crashlong 'eight times as many kills'
@@ -240,6 +241,13 @@ step_client() {
     run_meson build-tsan --timeout-multiplier 5 --suite client-threads
     build_release
     "$root/tests/client/install" "$root/build"
+}
+
+# The server and what the tests start run as they are.
+step_valgrind() {
+    build_unit client-tests
+    run_meson build-unit --timeout-multiplier 10 --suite client \
+        --wrapper 'valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite'
 }
 
 step_gremlin() {

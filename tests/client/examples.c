@@ -18,6 +18,7 @@ static void examples(void **state) {
     run("hash", "{\"id\":\"J1\",\"userId\":\"@John\"}\n{\"id\":\"J1\",\"status\":\"Available\"}\n");
     run("range", "{\"id\":\"1\",\"eventTime\":\"2015-04-03\"}\n{\"id\":\"2\",\"eventTime\":\"2015-04-20\"}\n@Eva is in north0\n");
     run("managed", "\"id\":\"logs-2\"");
+    run("own", "{\"id\":\"1\",\"kind\":\"bar\"}\n");
     run("state", "\"virtualNodes\":64");
     run("grow", " of 200 items");
 }

@@ -12,8 +12,8 @@ static tesela_key key;
 /* ---- what the peer plays ---- */
 
 static char account[1024];
-static char seen[8192]; /* "GET east, POST west tokens, …" of items */
-static int accounts;    /* how often the account was read */
+static char seen[8192];             /* "GET east, POST west tokens, …" of items */
+static int accounts;                /* how often the account was read */
 static const char *refusal_of_east; /* "403 Forbidden" and so on; NULL: none */
 static int refusals;                /* how many times; below 0: always */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -192,8 +192,12 @@ static void a_client_can_stay(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(reads_go_to_the_preferred_region), TEST(several_writers_get_session_tokens), TEST(writes_follow_a_failover),
-        TEST(an_unavailable_region_is_left),    TEST(a_busy_region_is_left),              TEST(a_client_can_stay),
+        TEST(reads_go_to_the_preferred_region),
+        TEST(several_writers_get_session_tokens),
+        TEST(writes_follow_a_failover),
+        TEST(an_unavailable_region_is_left),
+        TEST(a_busy_region_is_left),
+        TEST(a_client_can_stay),
     };
     peer_start(east);
     const char *port = strrchr(east, ':');

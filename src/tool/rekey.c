@@ -147,7 +147,18 @@ static bool keep_positions(rekey *r, const char *scan) {
     buf_add_byte(&r->journal.continuation, '\n');
     buf_add_slice(&r->journal.continuation, slice_str(scan ? scan : ""));
     r->journal.items = r->copied;
+    r->journal.failed = r->refused_n;
     return at && journal_save(&r->journal);
+}
+
+/* Items that were refused are not in the journal: if there were any, all items are read again. The log goes on where it was. */
+static void begin_scan_again(rekey *r) {
+    slice text = buf_view(&r->journal.continuation);
+    const char *end = text.n ? memchr(text.p, '\n', text.n) : NULL;
+    if (end && r->journal.failed) {
+        r->journal.line = r->journal.items = 0;
+        r->journal.continuation.n = (size_t)(end - text.p) + 1;
+    }
 }
 
 /* A new log begins now: what it gives until it has caught up is in the scan too. */
@@ -289,8 +300,20 @@ static bool tell_refused(rekey *r) {
         printf("refused (%d): %.*s: %s\n", r->refused[i].status, (int)id.n, id.p, r->refused[i].why);
         buf_free(&id);
     }
-    r->journal.line = 0; /* the next run tries all items again */
     return keep_positions(r, NULL);
+}
+
+/* A last check, while nobody writes: both have as many items. Where items expire, one may have removed more of them than the other. */
+static bool same_number(rekey *r, const remote *server) {
+    standing source = standing_of(server, r->from), target = standing_of(server, r->to);
+    if (r->expires || !source.known || !target.known || source.items == target.items) {
+        return true;
+    }
+    r->fatal.status = TESELA_SERVER_ERROR;
+    snprintf(r->fatal.message, sizeof r->fatal.message,
+             "the copy has %lu items, the container %lu: nothing was switched; --undo, and begin anew", (unsigned long)target.items,
+             (unsigned long)source.items);
+    return false;
 }
 
 /* *again_out: the freeze was too short, or could not be had. */
@@ -304,6 +327,7 @@ static outcome frozen_part(rekey *r, const remote *server, uint64_t ms, bool *ag
     bool good = catch_up(r, began + (int64_t)ms - SPARE_MS, &in_time);
     good = good && in_time && (r->refused_n == 0 || rekey_retry_refused(r));
     *again_out = !in_time;
+    good = good && (r->refused_n || !in_time || same_number(r, server));
     if (good && r->refused_n == 0 && exchange(r, server, token)) {
         printf("switched: writers waited for up to %ld ms\n", (long)(now_ms() - began));
         return DONE;
@@ -438,6 +462,7 @@ static int begin(rekey *r, const remote *server) {
                 tesela_container_name(source.retired ? r->from : r->to));
         return 2;
     }
+    begin_scan_again(r);
     r->total = source.items;
     r->copied = r->journal.items;
     if ((!r->journal.found && !rekey_make(r, asked.key)) || !item_key_paths("rekey", r->to, &r->paths, &r->to_key)) {

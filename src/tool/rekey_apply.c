@@ -18,6 +18,7 @@ enum { LOOKED_UP = 40 }; /* items of one query */
 
 void rekey_page_begin(rekey *r) {
     arena_reset(&r->page);
+    r->fatal = (tesela_error){0};
     r->changes = arena_array(&r->page, rekey_change, REKEY_PAGE);
     r->n = 0;
 }

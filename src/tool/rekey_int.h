@@ -47,6 +47,7 @@ typedef struct rekey {
 
     rekey_refusal *refused;
     size_t refused_n;
+    bool expires;       /* the source has a time to live */
     tesela_error fatal; /* status TESELA_OK: none */
 } rekey;
 

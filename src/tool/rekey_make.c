@@ -237,7 +237,9 @@ static bool copy_scripts(rekey *r, tesela_script_kind kind, tesela_error *error)
 bool rekey_sync_settings(rekey *r) {
     buf source = buf_init(BUF_NO_LIMIT), target = buf_init(BUF_NO_LIMIT);
     tesela_error error = {0};
+    bson_iter_t it;
     bool good = read_definition(r->from, &source, &error) && read_definition(r->to, &target, &error);
+    r->expires = good && doc_find_key(buf_view(&source), SLICE_LIT("defaultTtl"), &it);
     good = good && (same_settings(buf_view(&source), buf_view(&target)) || put_settings(r, buf_view(&source), buf_view(&target), &error));
     for (unsigned kind = TESELA_PROCEDURE; good && kind <= TESELA_FUNCTION; kind++) {
         good = copy_scripts(r, (tesela_script_kind)kind, &error);

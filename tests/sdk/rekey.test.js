@@ -2,7 +2,7 @@
 // and of the server; nothing is lost or doubled.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -175,6 +175,22 @@ describe("tesela rekey", () => {
     const last = await rekey("twins", "--partition-key", "/city");
     assert.equal(last.code, 0, last.stdout + last.stderr);
     assert.equal((await all("twins")).length, 101);
+  });
+
+  it("does not forget after a kill what was refused before it", async () => {
+    const container = await fill("again", 100);
+    await container.items.create({ id: "i1", day: "other", city: "city-1", n: 1 });
+    const first = start("again", "--partition-key", "/city", "--wait");
+    await eventually("a refusal in the journal", () => existsSync(at("again")) && /"line":1,.*"failed":1,/.test(readFileSync(at("again"), "utf8")));
+    first.kill("SIGKILL");
+    await first.ended;
+    const second = await rekey("again", "--partition-key", "/city");
+    assert.equal(second.code, 3, second.stdout + second.stderr);
+    assert.match(second.stdout, /refused \(409\): "i1"/);
+    await container.item("i1", "other").delete();
+    const third = await rekey("again", "--partition-key", "/city");
+    assert.equal(third.code, 0, third.stdout + third.stderr);
+    assert.equal((await all("again")).length, 100);
   });
 
   it("goes through writers, a split, and kills of the command and of the server", async () => {

@@ -192,8 +192,9 @@ def scale(server, throughput):
     ask(server, "PUT", f"/offers/{offer['_rid']}", "offers", offer["_rid"].lower(), offer)
 
 
-def count_ranges(server):
-    return ask(server, "GET", "/dbs/bench/colls/items/pkranges", "pkranges", "dbs/bench/colls/items")[0]["_count"]
+def count_ranges(server, container="items"):
+    link = f"dbs/bench/colls/{container}"
+    return ask(server, "GET", f"/{link}/pkranges", "pkranges", link)[0]["_count"]
 
 
 def fill(server, items, bulk=100, throughput=1000000):

@@ -419,6 +419,16 @@ uint32_t container_space_progress(const container_space *space) {
     return least;
 }
 
+uint32_t container_space_seconds(const container_space *space) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < space->parts_n; i++) {
+        const container_part *part = &space->parts[i];
+        uint32_t seconds = atomic_load(&part->index_progress) < 100 ? atomic_load(&part->index_seconds) : 0;
+        most = seconds > most ? seconds : most; /* CONTAINER_UNKNOWN is the highest */
+    }
+    return most;
+}
+
 container_index *container_part_index(container_space *space, container_part *part) {
     pthread_mutex_lock(&space->lock);
     container_index *index = container_index_take(part->index);

@@ -131,6 +131,8 @@ typedef struct container_index {
     bool compared_same;
 } container_index;
 
+enum { CONTAINER_UNKNOWN = -1 };
+
 /* A container's state in one home. Only that home's committer changes it. */
 typedef struct container_part {
     home *home;             /* NULL: the container has no range in this home */
@@ -142,6 +144,9 @@ typedef struct container_part {
     _Atomic(container_index *) building; /* its replacement while that is being built, otherwise NULL; writes maintain both */
     atomic_bool index_switching;         /* a switch is being committed: the disk may hold the old or the new index */
     _Atomic uint32_t index_progress;     /* progress of the index build in per cent */
+    _Atomic uint32_t index_seconds;      /* that the build will take from now on; CONTAINER_UNKNOWN: not known yet */
+    int64_t build_seen_us;               /* when the build's first step ended, monotonic; 0: it has not. Owned by the committer */
+    uint64_t build_seen;                 /* … and how many items it had built by then */
 
     int attachments; /* ATTACHMENTS_…: whether any item ever had attachments (item/attach.h) */
 
@@ -276,6 +281,7 @@ void container_space_set(container_space *space, const home *home, container_til
 container_tiles *container_space_newest(container_space *space); /* any thread; returns a reference */
 container_index *container_space_index(container_space *space);  /* any thread; returns a reference to that of the first home with ranges */
 uint32_t container_space_progress(const container_space *space); /* progress of the index build in per cent: the lowest of all homes */
+uint32_t container_space_seconds(const container_space *space);  /* until it ends, the longest of all homes; or CONTAINER_UNKNOWN */
 
 /* ---- freezing: writes are refused for a while, so that a copy can catch up before it takes the container's place ----
  *

@@ -63,6 +63,23 @@ static void note_progress(container_part *part, uint64_t built) {
     part->index_progress = (uint32_t)(percent < 99 ? percent : 99);
 }
 
+/* At the rate since the first step of this build, or since the server's start. */
+static void note_seconds(container_part *part, uint64_t built, int64_t now_us) {
+    uint64_t all = items_in(part);
+    if (!part->build_seen_us) {
+        part->build_seen_us = now_us;
+        part->build_seen = built;
+    } else if (built > part->build_seen) {
+        double each_us = (double)(now_us - part->build_seen_us) / (double)(built - part->build_seen);
+        part->index_seconds = (uint32_t)(each_us * (double)(all > built ? all - built : 0) / 1e6 + 0.5);
+    }
+}
+
+static void forget_seconds(container_part *part) {
+    part->build_seen_us = 0;
+    part->index_seconds = (uint32_t)CONTAINER_UNKNOWN;
+}
+
 static err load_part(container *c, container_part *part, slice policy) {
     layout_key k;
     store_value value;
@@ -111,6 +128,7 @@ static err load_progress(const container *c, container_part *part) {
     store_give(&value);
     if (read) {
         note_progress(part, now.built);
+        forget_seconds(part);
     }
     return read ? OK : E_STORE_CORRUPT;
 }
@@ -215,6 +233,7 @@ void item_index_changed(container *c, index_change *change, err code) {
     if (code == OK) {
         container_part_set_index(c->space, part, change->index, change->building);
         part->index_progress = change->building ? 0 : 100;
+        forget_seconds(part);
     } else {
         if (change->index != part->index) {
             container_index_give(change->index);
@@ -324,6 +343,7 @@ static err run_step(item_index_step *step, commit_group *group, arena *scratch) 
     TRY(build_some(&b, &step->ended));
     put_state(&group->batch, space->container, &b.state);
     note_progress(part, b.state.built);
+    note_seconds(part, b.state.built, clock_monotonic_us(step->items->clock));
     return OK;
 }
 

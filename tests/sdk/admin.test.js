@@ -90,6 +90,7 @@ suite("admin", (t) => {
       assert.equal(answer.ranges.reduce((all, range) => all + range[sum], 0), whole[sum], sum);
     }
     assert.ok(whole.bytes > 30 * 60 && whole.indexBytes > 0);
+    assert.deepEqual([whole.indexPercent, whole.indexSeconds], [100, 0]);
   });
 
   t.it("tells of shared and of autoscale throughput", async () => {

@@ -98,10 +98,15 @@ static void a_policy_is_changed_while_writes_go_on(void **state) {
     assert_int_equal(set_policy(1), OK);
     assert_non_null(harness_part(c)->building);
     assert_int_equal(harness_part(c)->index_progress, 0);
-    uint32_t progress = 0;
+    assert_int_equal(container_space_seconds(c->space), (uint32_t)CONTAINER_UNKNOWN);
+    uint32_t progress = 0, seconds = (uint32_t)CONTAINER_UNKNOWN;
     for (int i = 0; !build(10); i++) {
         assert_true(harness_part(c)->index_progress >= progress && harness_part(c)->index_progress < 100);
         progress = harness_part(c)->index_progress;
+        assert_true(container_space_seconds(c->space) <= seconds); /* ten items in each five seconds, or fewer where some are gone */
+        seconds = container_space_seconds(c->space);
+        assert_true(i < 2 || seconds <= (ITEMS + (unsigned)i) / 2);
+        clock_manual_advance(&h.clock, 5000);
         assert_int_equal(put(i, 1000), OK);             /* an item that is already built */
         assert_int_equal(put(ITEMS - 1 - i, 1000), OK); /* an item that is not built yet */
         assert_int_equal(put(ITEMS + i, 7), OK);        /* a new item */
@@ -109,8 +114,10 @@ static void a_policy_is_changed_while_writes_go_on(void **state) {
         harness_check(&h, c);
     }
     assert_true(progress > 50);
+    assert_true(seconds <= ITEMS / 2 / 2);
     put_to_use();
     assert_int_equal(harness_part(c)->index_progress, 100);
+    assert_int_equal(container_space_seconds(c->space), 0);
     assert_true(((container_index *)harness_part(c)->index)->policy.composites_n == 1);
     assert_true(terms_check(h.account, c) > before / 2);
     stop();

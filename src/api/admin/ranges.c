@@ -102,6 +102,17 @@ static void add_numbers(buf *out, const report_range *r) {
     admin_add(out, "latencyMaxUs", r->last.latency_max_us);
 }
 
+/* Progress of an index build: 100 and 0 seconds if there is none. */
+static void add_index(buf *out, const container_space *space) {
+    uint32_t seconds = container_space_seconds(space);
+    admin_add(out, "indexPercent", container_space_progress(space));
+    if (seconds == (uint32_t)CONTAINER_UNKNOWN) {
+        buf_add_lit(out, ",\"indexSeconds\":null");
+    } else {
+        admin_add(out, "indexSeconds", seconds);
+    }
+}
+
 void admin_add_container(buf *out, const report_container *c, bool whole) {
     report_range sum = report_sum(c->container);
     add_names(out, c->container);
@@ -124,6 +135,7 @@ void admin_add_container(buf *out, const report_container *c, bool whole) {
     buf_add_byte(out, '}');
     admin_add(out, "ranges", range_count(c->container));
     add_numbers(out, &sum);
+    add_index(out, c->container->space);
     buf_add_byte(out, '}');
 }
 

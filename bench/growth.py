@@ -5,7 +5,7 @@ wrote, creates beside it, then reads and queries of everything with the blocks t
 records and indexes at the first size, with --long or --items at all up to 10,000,000. Then growth_work.py: a split at the largest size; deleting, a new
 index policy and a large log with fewer records.
 
-No further size is begun once --minutes have passed. A part that fails has a line that says so; the others go on."""
+No further size is begun once --minutes have passed, and PostgreSQL is left out after half of them. A part that fails has a line that says so; the others go on."""
 import pathlib
 import shutil
 import signal
@@ -52,7 +52,7 @@ def answers(server, what, run, twice):
     when the cache has what it keeps."""
     if twice:
         run()
-        wait_until_idle(server)  # blocks that compactions read are counted too
+        wait_until_idle(server, quiet=1)  # blocks that compactions read are counted too
     before = figures(server)
     result = run()
     after, sent = figures(server), max(1, result["requests"])
@@ -155,6 +155,10 @@ class Growth:
     def __init__(self, report, folder, o):
         self.report, self.folder, self.o = report, folder, o
         self.server, self.done, self.first, self.written = begin(folder), 0, None, {}
+        self.began, self.minutes = time.monotonic(), o.minutes or (LONG_MINUTES if o.long or o.items else MINUTES)
+
+    def passed(self):
+        return (time.monotonic() - self.began) / 60
 
     def load_to(self, size):
         self.added = add_records(self.server, self.done, size - self.done)
@@ -167,7 +171,7 @@ class Growth:
         turns = list(read_everything(self.server, size, self.o.seconds))
         memory = self.server.memory_mb()
         self.server, beyond, small_memory, cache = read_beyond_memory(self.folder, self.server, size, self.o.seconds)
-        with_peer = not self.o.quick and (self.report.raw.get("growth-first", size) == size or ((self.o.long or self.o.items) and size <= POSTGRES_MAX))
+        with_peer = not self.o.quick and self.passed() < self.minutes / 2 and (self.report.raw.get("growth-first", size) == size or ((self.o.long or self.o.items) and size <= POSTGRES_MAX))
         self.report.raw.setdefault("growth-first", size)
         self.report.raw[f"growth-{size}"] = {"load": self.added, "store": self.store, "writtenBytes": dict(self.written), "turns": turns, "beyondMemory": beyond, "memoryMB": memory}
         theirs = guarded(self.report, f"PostgreSQL with {size:,} records", lambda: peers(self.folder, size, self.o.seconds)) if with_peer else None
@@ -183,12 +187,11 @@ class Growth:
         self.report.add(f"growth: ready after a clean stop, {size:,} records", f"{clean:.2f} s", "≤ 1 s", clean <= 1, f"{clean_mb:.0f} MB of log")
         self.report.add(f"growth: ready after kill -9, {size:,} records", f"{killed:.2f} s", "≤ 3 s", killed <= 3, f"{killed_mb:.0f} MB of log")
 
-    def run(self, sizes, minutes):
-        began, free = time.monotonic(), shutil.disk_usage(self.folder).free
+    def run(self, sizes):
+        free = shutil.disk_usage(self.folder).free
         for size in sizes:
-            passed = (time.monotonic() - began) / 60
-            if size * DISK_BYTES > free or passed > minutes:
-                why = f"the disk has {free / 1e9:.0f} GB" if size * DISK_BYTES > free else f"{passed:.0f} minutes have passed"
+            if size * DISK_BYTES > free or self.passed() > self.minutes:
+                why = f"the disk has {free / 1e9:.0f} GB" if size * DISK_BYTES > free else f"{self.passed():.0f} minutes have passed"
                 self.report.add(f"growth: {size:,} records", "-", "", None, why)
                 break
             self.load_to(size)
@@ -204,7 +207,7 @@ class Growth:
 def measure_growth(report, folder, o):
     growth = Growth(report, folder, o)
     try:
-        guarded(report, "the sizes after this", lambda: growth.run(sizes_of(o), o.minutes or (LONG_MINUTES if o.long or o.items else MINUTES)))
+        guarded(report, "the sizes after this", lambda: growth.run(sizes_of(o)))
     finally:
         growth.close()
     part = QUICK_PART if o.quick else 1

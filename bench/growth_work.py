@@ -198,7 +198,7 @@ def report_deletion(report, folder, how, items):
     delete, kept = DELETIONS[how]
     name = "less-" + how.replace(" ", "-")
     with fill_less(folder, name, items) as server:
-        wait_until_idle(server, 30)
+        wait_until_idle(server, 30, quiet=1)
         before, (cost, _) = figures(server)["bytes"], scan(server, "device")
         began = time.monotonic()
         delete(server, "device")
@@ -207,7 +207,7 @@ def report_deletion(report, folder, how, items):
         after, waited = tables(server, most * before)
         note, scanned = f"deleting took {took:.1f} s, the space was back {waited:.0f} s later", None
         if kept:
-            wait_until_idle(server, REST_SECONDS)
+            wait_until_idle(server, REST_SECONDS, quiet=3)
             scanned, left = scan(server, "device")
             note += f"; {left:,} records left"
         report.raw[f"growth-less-{how}"] = {"items": items, "before": before, "after": after, "seconds": took, "waited": waited, "scan": [cost, scanned]}

@@ -209,14 +209,14 @@ def fill_records(server, key, items, container=None, policy="", bulk=100):
     return result
 
 
-def wait_until_idle(server, most=180):
-    """Waits until the server has nothing left to do of what was loaded, as PostgreSQL is asked when its indexes are built. How long it took."""
-    began = time.time()
-    while time.time() - began < most:
+def wait_until_idle(server, most=180, quiet=11):
+    """Waits until the server has nothing left to do of what was loaded, as PostgreSQL is asked when its indexes are built. How long it took. Index
+    tables of a load are merged some seconds after its end: so it must have done nothing for `quiet` seconds."""
+    began, idle = time.time(), 0
+    while time.time() - began < most and idle < quiet:
         before = server.cpu_seconds()
         time.sleep(1)
-        if server.cpu_seconds() - before < 0.05:
-            break
+        idle = idle + 1 if server.cpu_seconds() - before < 0.05 else 0
     return time.time() - began
 
 

@@ -14,8 +14,8 @@ typedef struct loop_flags {
     const char *mode, *key;
     uint16_t port;
     int connections;
-    uint64_t items; /* that are read, or loaded */
-    uint64_t next;  /* the next one that is written */
+    uint64_t items;      /* that are read, or loaded */
+    uint64_t next;       /* the next one that is written */
     unsigned throughput; /* of new tables; 0: the service's default */
     size_t size;         /* of an item */
     double seconds, warm_up;
@@ -36,8 +36,8 @@ typedef struct loop_connection {
 } loop_connection;
 
 typedef struct loop_work {
-    bool fills; /* runs until all items are sent, not for a time */
-    void (*request)(loop_connection *c); /* sends one, or sets `done` */
+    bool fills;                                               /* runs until all items are sent, not for a time */
+    void (*request)(loop_connection *c);                      /* sends one, or sets `done` */
     bool (*answered)(const loop_connection *c, bool *ok_out); /* whether the whole answer has come */
 } loop_work;
 

@@ -3,6 +3,19 @@
 import { assert, cassandra, codes, fails, suite } from "./harness.js";
 
 suite("schema", (t) => {
+  t.it("system_schema shows a keyspace as it shows all of them", async () => {
+    await t.table("(a int, b text, PRIMARY KEY (a, b))");
+    await t.run(`CREATE TYPE ${t.keyspace}.shown (x int)`);
+    for (const name of ["keyspaces", "tables", "columns", "types", "indexes", "dropped_columns"]) {
+      const all = await t.rows(`SELECT * FROM system_schema.${name}`, undefined, { fetchSize: 0 });
+      const of = (...keyspaces) => all.filter((row) => keyspaces.includes(row.keyspace_name));
+      assert.ok(/indexes|dropped/.test(name) || of(t.keyspace).length > 0, name);
+      assert.deepEqual(await t.rows(`SELECT * FROM system_schema.${name} WHERE keyspace_name = '${t.keyspace}'`), of(t.keyspace));
+      assert.deepEqual(await t.rows(`SELECT * FROM system_schema.${name} WHERE keyspace_name IN ?`, [["system", "nowhere", t.keyspace]], { prepare: true }), of("system", t.keyspace));
+      assert.deepEqual(await t.rows(`SELECT * FROM system_schema.${name} WHERE keyspace_name = 'nowhere'`), []);
+    }
+  });
+
   t.it("has keyspaces, which SQL sees as databases", async () => {
     const name = `made${t.way}`;
     const make = `CREATE KEYSPACE ${name} WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3} AND durable_writes = false`;

@@ -40,6 +40,7 @@ typedef struct cass_system_rows {
     cass_row *rows;
     uint32_t n, room;
 } cass_system_rows;
+bool cass_system_is_large(const cass_table *t); /* read by a worker, since its rows may be many */
 MUST_CHECK err cass_system_read(cass_request *q, const cass_table *t, cass_system_rows *rows_out);
 
 /* The timestamp of a write that names none: the clock's, and never the same twice. */

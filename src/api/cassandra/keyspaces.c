@@ -333,7 +333,7 @@ static bool check_table(void *context, const container *c) {
     cass_definition d;
     op o;
     op_init(&o, &scratch, 0);
-    if (slice_eq(c->api, CASS_API) && cass_definition_read(&scratch, c->memo, &d) && cass_types_check(&o, check->types, &d) != OK) {
+    if (cass_definition_read(&scratch, c->memo, &d) && cass_types_check(&o, check->types, &d) != OK) {
         check->code =
             op_fail(check->op, E_BAD_REQUEST, "Table %.*s could not be read: %.*s", slice_shown(c->id), c->id.p, (int)o.detail_n, o.detail);
     }
@@ -363,7 +363,7 @@ static err check_types(cass_request *q, const database *d, slice keyspace, slice
     cass_types_init(&types, q->frame->arena, keyspace, all);
     TRY(cass_types_check_all(&q->op, &types));
     TRY(check_fields(q, changed, types.source.find(&types.source, keyspace, changed)));
-    account_each_container(q->front->core.account, d, 0, check_table, &check);
+    cass_each_table(q->front, d, check_table, &check);
     return check.code;
 }
 
@@ -430,7 +430,7 @@ static bool note_use(void *context, const container *c) {
     cass_definition d;
     op o;
     op_init(&o, u->arena, 0);
-    if (!slice_eq(c->api, CASS_API) || !cass_definition_read(u->arena, c->memo, &d)) {
+    if (!cass_definition_read(u->arena, c->memo, &d)) {
         return true;
     }
     for (uint32_t i = 0; i < d.columns_n && !u->used_by.n; i++) {
@@ -463,7 +463,7 @@ static err drop_type(cass_request *q, database *d) {
     if (!has_type(k.types, name)) {
         return s->if_exists ? cass_answer_void(q) : cass_invalid(q, "No user type named %.*s exists.", slice_shown(name), name.p);
     }
-    account_each_container(q->front->core.account, d, 0, note_use, &u);
+    cass_each_table(q->front, d, note_use, &u);
     cass_types_init(&types, q->frame->arena, keyspace, k.types);
     for (doc_walk_init(&w, k.types); doc_walk_next(&w, &e) && !u.used_by.n;) {
         if (!slice_eq(e.key, name) && type_uses(q->frame->arena, &types, keyspace, e.key, name)) {

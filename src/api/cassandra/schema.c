@@ -748,6 +748,35 @@ static err find_container(cass_front *front, op *o, slice keyspace, slice name, 
     return op_fail(o, E_BAD_REQUEST, "unconfigured table %.*s", slice_shown(name), name.p);
 }
 
+typedef struct container_list {
+    container **list;
+    size_t n, room;
+} container_list;
+
+static bool list_container(void *context, const container *c) {
+    container_list *l = context;
+    if (!slice_eq(c->api, CASS_API)) {
+        return true;
+    }
+    if (l->n == l->room) {
+        l->room = l->room ? 2 * l->room : 64;
+        l->list = mem_resize(l->list, l->room * sizeof(container *));
+    }
+    l->list[l->n++] = container_take((container *)(uintptr_t)c);
+    return true;
+}
+
+void cass_each_table(cass_front *front, const database *d, bool (*visit)(void *context, const container *c), void *context) {
+    container_list l = {0};
+    bool more = true;
+    account_each_container(front->core.account, d, 0, list_container, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        more = more && visit(context, l.list[i]);
+        container_give(l.list[i]);
+    }
+    free(l.list);
+}
+
 err cass_container_find(cass_front *front, op *o, slice keyspace, slice name, container **container_out) {
     database *d;
     TRY(find_container(front, o, keyspace, name, &d, container_out));

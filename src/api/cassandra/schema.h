@@ -139,6 +139,10 @@ MUST_CHECK err cass_table_find(cass_front *front, op *o, slice keyspace, slice n
                                container **container_out);
 MUST_CHECK err cass_container_find(cass_front *front, op *o, slice keyspace, slice name, container **container_out); /* as above */
 
+/* Visits the tables of a keyspace until the visitor returns false. Under the account's lock they are only listed: so a visitor may take
+ * long. */
+void cass_each_table(cass_front *front, const database *d, bool (*visit)(void *context, const container *c), void *context);
+
 /* ---- options ---- */
 
 int64_t cass_option_int(slice options, const char *name, int64_t otherwise);

@@ -431,7 +431,7 @@ static err find_partitions(cass_selecting *g) {
 }
 
 /* The rows of a system table are in memory. */
-static err select_system(cass_selecting *g) {
+static err take_system_rows(cass_selecting *g) {
     cass_system_rows rows;
     TRY(cass_system_read(g->q, g->s->table, &rows));
     for (uint32_t i = 0; i < rows.n && g->code == OK && !g->done; i++) {
@@ -439,7 +439,31 @@ static err select_system(cass_selecting *g) {
         cass_selecting_take_row(g, &rows.rows[i]);
     }
     g->full = false;
-    answer(g);
+    return OK;
+}
+
+static void take_on_worker(call *c) {
+    c->code = take_system_rows(of(c));
+}
+
+static void system_taken(call *c) {
+    cass_selecting *g = of(c);
+    if (c->code != OK) {
+        cass_fail(g->q, c->code);
+    } else {
+        answer(g);
+    }
+}
+
+static err select_system(cass_selecting *g) {
+    cass_request *q = g->q;
+    if (cass_system_is_large(g->s->table)) {
+        call_init(&q->call.any, &q->front->core, &q->frame->client, &q->op, NULL, system_taken);
+        call_work(&q->call.any, NET_PAGES, take_on_worker);
+    } else {
+        TRY(take_system_rows(g));
+        answer(g);
+    }
     return OK;
 }
 

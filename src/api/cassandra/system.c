@@ -12,8 +12,10 @@ typedef struct maker {
     cass_request *q;
     const cass_table *t;
     cass_system_rows *rows;
-    cass_row *row; /* the newest */
-    slice address; /* the server's; empty: not asked for yet */
+    cass_row *row;         /* the newest */
+    slice address;         /* the server's; empty: not asked for yet */
+    const cql_value *keys; /* of partitions: of others no rows are needed; NULL: of all */
+    uint32_t keys_n;
     err code;
 } maker;
 
@@ -154,24 +156,6 @@ typedef void (*table_visit)(maker *m, const cass_table *t);
 
 static size_t system_tables(const cass_table ***tables_out);
 
-typedef struct each {
-    maker *m;
-    table_visit visit;
-    slice types;
-} each;
-
-static bool visit_container(void *context, const container *c) {
-    each *e = context;
-    cass_table *t;
-    op o;
-    op_init(&o, memory(e->m), 0);
-    if (slice_eq(c->api, CASS_API) && cass_table_new(&o, c->database_id, c->id, c->memo, e->types, &t) == OK) {
-        e->visit(e->m, t);
-        cass_table_give(t);
-    }
-    return true;
-}
-
 typedef struct name_list {
     arena *arena;
     slice *names;
@@ -203,18 +187,47 @@ static slice *keyspaces(maker *m, size_t *n_out) {
     return l.names;
 }
 
+static bool is_wanted(const maker *m, slice keyspace) {
+    bool wanted = !m->keys;
+    for (uint32_t i = 0; i < m->keys_n && !wanted; i++) {
+        wanted = slice_eq(m->keys[i].bytes, keyspace);
+    }
+    return wanted;
+}
+
+typedef struct each {
+    maker *m;
+    table_visit visit;
+    slice types;
+} each;
+
+static bool visit_container(void *context, const container *c) {
+    each *e = context;
+    cass_table *t;
+    op o;
+    op_init(&o, memory(e->m), 0);
+    e->m->code = op_check(&e->m->q->op);
+    if (e->m->code == OK && cass_table_new(&o, c->database_id, c->id, c->memo, e->types, &t) == OK) {
+        e->visit(e->m, t);
+        cass_table_give(t);
+    }
+    return e->m->code == OK;
+}
+
 static void each_table(maker *m, table_visit visit) {
     const cass_table **own;
     size_t n, own_n = system_tables(&own);
     slice *names = keyspaces(m, &n);
     for (size_t i = 0; i < own_n; i++) {
-        visit(m, own[i]);
+        if (is_wanted(m, own[i]->table.keyspace)) {
+            visit(m, own[i]);
+        }
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && m->code == OK; i++) {
         database *d;
-        if (account_database(m->q->front->core.account, names[i], false, &d) == OK) {
+        if (is_wanted(m, names[i]) && account_database(m->q->front->core.account, names[i], false, &d) == OK) {
             each e = {.m = m, .visit = visit, .types = cass_keyspace_of(d).types};
-            account_each_container(m->q->front->core.account, d, 0, visit_container, &e);
+            cass_each_table(m->q->front, d, visit_container, &e);
             database_give(d);
         }
     }
@@ -526,6 +539,7 @@ static void fill_nothing(maker *m) {
 struct cass_system {
     const char *text; /* CREATE TABLE */
     void (*fill)(maker *m);
+    bool many; /* its rows are made by a worker: it has one or more for each keyspace or table */
 };
 
 static const struct cass_system definitions[] = {
@@ -533,70 +547,70 @@ static const struct cass_system definitions[] = {
      "data_center text, gossip_generation int, host_id uuid, listen_address inet, native_protocol_version text, partitioner text, rack "
      "text, "
      "release_version text, rpc_address inet, schema_version uuid, thrift_version text, tokens set<text>, truncated_at map<uuid, blob>)",
-     fill_local},
+     fill_local, false},
     {"CREATE TABLE system.peers (peer inet PRIMARY KEY, data_center text, host_id uuid, preferred_ip inet, rack text, release_version "
      "text, "
      "rpc_address inet, schema_version uuid, tokens set<text>)",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system.peers_v2 (peer inet, peer_port int, data_center text, host_id uuid, native_address inet, native_port int, "
      "preferred_ip inet, preferred_port int, rack text, release_version text, schema_version uuid, tokens set<text>, PRIMARY KEY (peer, "
      "peer_port))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system.size_estimates (" NAMED "table_name text, range_start text, range_end text, mean_partition_size bigint, "
      "partitions_count bigint, PRIMARY KEY (keyspace_name, table_name, range_start, range_end))",
-     fill_nothing},
-    {"CREATE TABLE system.built_views (" NAMED "view_name text, PRIMARY KEY (keyspace_name, view_name))", fill_nothing},
+     fill_nothing, false},
+    {"CREATE TABLE system.built_views (" NAMED "view_name text, PRIMARY KEY (keyspace_name, view_name))", fill_nothing, false},
     {"CREATE TABLE system_schema.keyspaces (" NAMED
      "durable_writes boolean, replication frozen<map<text, text>>, PRIMARY KEY (keyspace_name))",
-     fill_keyspaces},
+     fill_keyspaces, true},
     {"CREATE TABLE system_schema.tables (" NAMED "table_name text, " TABLE_OPTIONS
      "flags frozen<set<text>>, PRIMARY KEY (keyspace_name, table_name))",
-     fill_tables},
+     fill_tables, true},
     {"CREATE TABLE system_schema.columns (" NAMED
      "table_name text, column_name text, clustering_order text, column_name_bytes blob, kind text, "
      "position int, type text, PRIMARY KEY (keyspace_name, table_name, column_name))",
-     fill_columns},
+     fill_columns, true},
     {"CREATE TABLE system_schema.dropped_columns (" NAMED
      "table_name text, column_name text, dropped_time timestamp, kind text, type text, "
      "PRIMARY KEY (keyspace_name, table_name, column_name))",
-     fill_dropped},
+     fill_dropped, true},
     {"CREATE TABLE system_schema.indexes (" NAMED "table_name text, index_name text, kind text, options frozen<map<text, text>>, "
      "PRIMARY KEY (keyspace_name, table_name, index_name))",
-     fill_indexes},
+     fill_indexes, true},
     {"CREATE TABLE system_schema.types (" NAMED "type_name text, field_names frozen<list<text>>, field_types frozen<list<text>>, "
      "PRIMARY KEY (keyspace_name, type_name))",
-     fill_types},
+     fill_types, true},
     {"CREATE TABLE system_schema.functions (" NAMED
      "function_name text, argument_types frozen<list<text>>, argument_names frozen<list<text>>, "
      "body text, called_on_null_input boolean, language text, return_type text, PRIMARY KEY (keyspace_name, function_name, "
      "argument_types))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_schema.aggregates (" NAMED
      "aggregate_name text, argument_types frozen<list<text>>, final_func text, initcond text, "
      "return_type text, state_func text, state_type text, PRIMARY KEY (keyspace_name, aggregate_name, argument_types))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_schema.triggers (" NAMED "table_name text, trigger_name text, options frozen<map<text, text>>, "
      "PRIMARY KEY (keyspace_name, table_name, trigger_name))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_schema.views (" NAMED "view_name text, base_table_id uuid, base_table_name text, include_all_columns boolean, "
      "where_clause text, " TABLE_OPTIONS "PRIMARY KEY (keyspace_name, view_name))",
-     fill_nothing},
-    {"CREATE TABLE system_virtual_schema.keyspaces (" NAMED "PRIMARY KEY (keyspace_name))", fill_nothing},
+     fill_nothing, false},
+    {"CREATE TABLE system_virtual_schema.keyspaces (" NAMED "PRIMARY KEY (keyspace_name))", fill_nothing, false},
     {"CREATE TABLE system_virtual_schema.tables (" NAMED "table_name text, comment text, PRIMARY KEY (keyspace_name, table_name))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_virtual_schema.columns (" NAMED
      "table_name text, column_name text, clustering_order text, column_name_bytes blob, "
      "kind text, position int, type text, PRIMARY KEY (keyspace_name, table_name, column_name))",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_auth.roles (role text PRIMARY KEY, can_login boolean, is_superuser boolean, member_of set<text>, salted_hash "
      "text)",
-     fill_nothing},
+     fill_nothing, false},
     {"CREATE TABLE system_traces.sessions (session_id uuid PRIMARY KEY, client inet, command text, coordinator inet, duration int, "
      "parameters map<text, text>, request text, started_at timestamp)",
-     fill_sessions},
+     fill_sessions, false},
     {"CREATE TABLE system_traces.events (session_id uuid, event_id timeuuid, activity text, source inet, source_elapsed int, thread text, "
      "PRIMARY KEY (session_id, event_id))",
-     fill_events},
+     fill_events, false},
 };
 
 enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
@@ -640,9 +654,16 @@ bool cass_system_find(slice keyspace, slice name, const cass_table **table_out) 
     return true;
 }
 
+bool cass_system_is_large(const cass_table *t) {
+    return t->system->many;
+}
+
 err cass_system_read(cass_request *q, const cass_table *t, cass_system_rows *rows_out) {
     *rows_out = (cass_system_rows){0};
     maker m = {.q = q, .t = t, .rows = rows_out};
+    if (t->system->many && q->statement->where.whole_partition_key) {
+        TRY(cql_restrict_keys(&q->op, &q->run, &q->statement->where, &m.keys, &m.keys_n));
+    }
     t->system->fill(&m);
     return m.code;
 }

@@ -742,7 +742,7 @@ typedef struct index_search {
 static bool has_index(void *context, const container *c) {
     index_search *s = context;
     cass_definition d;
-    if (!slice_eq(c->api, CASS_API) || !cass_definition_read(s->arena, c->memo, &d)) {
+    if (!cass_definition_read(s->arena, c->memo, &d)) {
         return true;
     }
     for (uint32_t i = 0; i < d.indexes_n; i++) {
@@ -764,7 +764,7 @@ err cass_drop_index(cass_request *q) {
         return cass_invalid(q, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
     }
     if (account_database(q->front->core.account, keyspace, false, &d) == OK) {
-        account_each_container(q->front->core.account, d, 0, has_index, &search);
+        cass_each_table(q->front, d, has_index, &search);
         database_give(d);
     }
     if (!search.table.n) {

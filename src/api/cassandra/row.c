@@ -225,11 +225,12 @@ static void take_column(const cass_table *t, const doc_element *e, uint32_t *nex
     }
 }
 
-static void find_members(op *o, const cass_table *t, slice body, members *m) {
+/* `columns`: zeros, one for each column. */
+static void find_members(const cass_table *t, slice body, doc_element *columns, members *m) {
     doc_walk w;
     doc_element e;
     uint32_t next = 0;
-    *m = (members){.columns = arena_array(o->arena, doc_element, t->table.n)};
+    *m = (members){.columns = columns};
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
         if (is_named(&e, SLICE_LIT(CASS_META))) {
             m->meta = !m->meta.n && e.type == BSON_TYPE_DOCUMENT ? e.value : m->meta;
@@ -379,7 +380,7 @@ err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const b
     meta m;
     doc_element e;
     cass_row_init(o, t, row);
-    find_members(o, t, body, &in);
+    find_members(t, body, arena_array(o->arena, doc_element, t->table.n), &in);
     read_meta(in.meta, &m, row);
     row->is_static = is_static(t, &in);
     for (uint32_t i = 0; i < t->table.n; i++) {
@@ -401,6 +402,14 @@ err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const b
         }
     }
     return OK;
+}
+
+bool cass_row_read_plain(const cass_table *t, slice body, doc_element *columns) {
+    enum { META_BYTES = 4 + 1 + 2 + 8 + 1 }; /* {"t": …} as int64 */
+    members in;
+    memset(columns, 0, t->table.n * sizeof *columns);
+    find_members(t, body, columns, &in);
+    return in.meta.n == META_BYTES && in.meta.p[4] == BSON_TYPE_INT64 && in.meta.p[5] == 't' && in.meta.p[6] == 0;
 }
 
 bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s) {

@@ -56,6 +56,11 @@ typedef struct cass_row {
  * are taken apart. E_BAD_REQUEST: it is not a row of the table. */
 MUST_CHECK err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const bool *needed, bool to_change, cass_row *row_out);
 
+/* Finds the columns of a plain row, which an INSERT without a time to live has left: the row and all its cells are alive, and of the same
+ * age. `columns`: room for one of each; a null one has no key, or the type null. False: the row is not plain. Only for tables that are
+ * `plain`. */
+bool cass_row_read_plain(const cass_table *t, slice body, doc_element *columns);
+
 void cass_row_init(op *o, const cass_table *t, cass_row *row_out); /* an absent row */
 bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s);
 bool cass_stamp_is_live(const cass_stamp *s, int64_t now_s);

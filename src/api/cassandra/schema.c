@@ -547,6 +547,7 @@ static err make_columns(op *o, cass_table *t) {
     cql_column *columns = arena_array(&t->arena, cql_column, d->columns_n);
     cass_stored *stored = arena_array(&t->arena, cass_stored, d->columns_n);
     uint16_t positions[2] = {0, 0};
+    t->plain = true;
     for (uint32_t i = 0; i < d->columns_n; i++) {
         const cass_column_definition *c = &d->columns[i];
         const cql_type *type;
@@ -559,6 +560,7 @@ static err make_columns(op *o, cass_table *t) {
             columns[i].position = positions[c->kind == CQL_COLUMN_CLUSTERING]++;
             stored[i].as_text = !(c->kind == CQL_COLUMN_PARTITION ? cql_type_identifies(type) : cql_type_sorts(type));
         }
+        t->plain = t->plain && c->kind != CQL_COLUMN_STATIC && c->dropped_us == INT64_MIN;
         t->has_static = t->has_static || c->kind == CQL_COLUMN_STATIC;
         t->counters = t->counters || type->kind == CQL_COUNTER;
         t->uses_types = t->uses_types || has_user_type(type);

@@ -480,6 +480,13 @@ static slice warning_of(const cass_selecting *g) {
                              : SLICE_EMPTY;
 }
 
+/* Rows of known partitions of which columns are returned, and nothing else is asked, need not become cells. */
+static bool takes_plain(const cass_selecting *g) {
+    const cql_restrictions *r = &g->s->where;
+    bool more = g->scans || g->groups || g->s->sorts || g->s->tree->select.distinct || r->filters_n;
+    return g->s->table->plain && g->selection->plain && !more;
+}
+
 err cass_select(cass_request *q) {
     cass_selecting *g = arena_new(q->frame->arena, cass_selecting);
     *g = (cass_selecting){.q = q,
@@ -504,6 +511,7 @@ err cass_select(cass_request *q) {
     q->warning = warning_of(g);
     TRY(find_partitions(g));
     TRY(begin_page(g));
+    g->columns = takes_plain(g) ? arena_array(q->frame->arena, doc_element, g->s->table->table.n) : NULL;
     cass_selecting_go_on(g);
     return OK;
 }

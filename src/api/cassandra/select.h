@@ -55,13 +55,14 @@ typedef struct cass_selecting {
     op group_op;
     arena scratch; /* of one row */
     op row_op;
-    cass_row *sorted; /* rows to sort; NULL: no sorting */
+    doc_element *columns; /* of a plain row; NULL: rows are read as cells */
+    cass_row *sorted;     /* rows to sort; NULL: no sorting */
     uint32_t sorted_n, sorted_room;
 } cass_selecting;
 
 /* Takes one row: filters, limits, groups, encodes. False: the page is full, or `code` is set; the row counts as not read. */
 bool cass_selecting_take(cass_selecting *g, slice body);
-bool cass_selecting_take_row(cass_selecting *g, cass_row *row);
+bool cass_selecting_take_row(cass_selecting *g, cass_row *row); /* NULL: the plain row of g->columns */
 
 /* The partition ends: if it has static columns only, they are a row. False: the page is full. */
 bool cass_selecting_end_partition(cass_selecting *g);

@@ -162,13 +162,17 @@ static bool keep_for_sorting(cass_selecting *g, const cass_row *row) {
     return true;
 }
 
-static bool put_row(cass_selecting *g, const cass_row *row) {
+static err encode(cass_selecting *g, const cass_row *row, buf *out) {
     cass_scope scope = scope_of(g, &g->row_op, row);
+    return row ? cass_result_row_put(&scope, g->selection, out) : cass_result_plain_put(&g->row_op, g->selection, g->columns, out);
+}
+
+static bool put_row(cass_selecting *g, const cass_row *row) {
     if (is_full(g)) {
         g->full = true;
         return false;
     }
-    err code = cass_result_row_put(&scope, g->selection, pieces_room(&g->out, g->row_bytes));
+    err code = encode(g, row, pieces_room(&g->out, g->row_bytes));
     if (code != OK || !pieces_ok(&g->out)) {
         return fail(g, code != OK ? code : budget_error(g->q->op.budget));
     }
@@ -270,6 +274,9 @@ static err keep_statics(cass_selecting *g, const cass_row *row) {
 static bool take(cass_selecting *g, slice body) {
     const cass_table *t = g->s->table;
     cass_row row;
+    if (g->columns && cass_row_read_plain(t, body, g->columns)) {
+        return cass_selecting_take_row(g, NULL);
+    }
     err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, g->s->needed, false, &row);
     if (code == OK && !cass_row_is_live(t, &row, g->q->op.now_s)) { /* a column that is not needed may show that it is */
         code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);

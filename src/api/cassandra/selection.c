@@ -343,6 +343,16 @@ static err make_star(maker *m, cass_result_column *columns) {
     return OK;
 }
 
+static const uint32_t *plain_columns(op *o, const cass_selection *s) {
+    uint32_t *plain = arena_array(o->arena, uint32_t, s->n ? s->n : 1);
+    bool all = !s->json;
+    for (uint32_t i = 0; i < s->n && all; i++) {
+        all = s->columns[i].expression->kind == IS_COLUMN;
+        plain[i] = s->columns[i].expression->index;
+    }
+    return all ? plain : NULL;
+}
+
 err cass_selection_make(op *o, const cass_table *t, const cql_select *select, const cql_type_source *types, cql_receiver *markers,
                         const cass_selection **selection_out) {
     cass_selection *s = arena_new(o->arena, cass_selection);
@@ -358,6 +368,7 @@ err cass_selection_make(op *o, const cass_table *t, const cql_select *select, co
     *s = (cass_selection){.table = t, .columns = columns, .n = n, .json = select->json, .needed = m.needed, .aggregates = m.aggregates};
     TRY(select->star ? make_star(&m, columns) : make_all(&m, select, columns));
     s->aggregates_n = m.aggregates_n;
+    s->plain = plain_columns(o, s);
     *selection_out = s;
     return OK;
 }
@@ -564,6 +575,18 @@ err cass_result_row_put(const cass_scope *s, const cass_selection *selection, bu
         cql_value_encode(out, v);
     }
     return OK;
+}
+
+err cass_result_plain_put(op *o, const cass_selection *selection, const doc_element *columns, buf *out) {
+    for (uint32_t i = 0; i < selection->n; i++) {
+        const doc_element *e = &columns[selection->plain[i]];
+        cql_value v = cql_value_null();
+        if (e->key.p && e->type != BSON_TYPE_NULL) {
+            TRY(cql_bson_read(o, selection->table->table.columns[selection->plain[i]].type, e, &v));
+        }
+        cql_value_encode(out, v);
+    }
+    return budget_error(o->budget);
 }
 
 /* ---- groups ---- */

@@ -18,7 +18,8 @@ typedef struct cass_selection {
     const cass_table *table;
     const cass_result_column *columns;
     uint32_t n;
-    bool json; /* one column, made of `columns` */
+    bool json;             /* one column, made of `columns` */
+    const uint32_t *plain; /* of each column the table's; NULL: some are more than a column of the table */
     bool uses_static;
     const bool *needed; /* columns of the table that are read; one more is shown to be live by them */
     const cass_expression *const *aggregates;
@@ -43,6 +44,7 @@ MUST_CHECK err cass_evaluate(const cass_scope *s, const cass_expression *e, cql_
 /* Appends the metadata of a result, and a row of it. */
 void cass_metadata_put(buf *out, const cass_selection *s, unsigned version); /* global table spec and columns */
 MUST_CHECK err cass_result_row_put(const cass_scope *s, const cass_selection *selection, buf *out);
+MUST_CHECK err cass_result_plain_put(op *o, const cass_selection *selection, const doc_element *columns, buf *out); /* if it is `plain` */
 
 /* ---- groups ---- */
 

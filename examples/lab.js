@@ -8,7 +8,7 @@
 //
 // The server is one of our own, on a free port with a folder of its own, gone at the end; or, with --endpoint URL, one that runs already
 // (give it the same limits). --seconds N is how long each load is measured; --json prints figures for programs in place of tables;
-// --svg FILE writes the drawing of an example that has one.
+// --svg FILE writes the drawing of an example that has one; --keep leaves the database.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -69,7 +69,7 @@ const usualAddresses = { tables: "http://localhost:8902", cassandra: "127.0.0.1:
 
 // `usual`: a server with the limits that servers have by default.
 export async function openLab(name, { usual = false } = {}) {
-  const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false }, svg: { type: "string" } };
+  const options = { endpoint: { type: "string" }, seconds: { type: "string", default: "4" }, json: { type: "boolean", default: false }, keep: { type: "boolean", default: false }, svg: { type: "string" } };
   const { values } = parseArgs({ options });
   const server = values.endpoint ? { endpoint: values.endpoint, ...usualAddresses, stop: () => {} } : await startServer(usual ? ["--throttling", "off"] : flags);
   const lab = new Lab(server, values);
@@ -81,8 +81,8 @@ class Lab {
   results = {};
   #names = 0;
 
-  constructor(server, { seconds, json, svg }) {
-    Object.assign(this, { server, seconds: Number(seconds), json, svg });
+  constructor(server, { seconds, json, keep, svg }) {
+    Object.assign(this, { server, seconds: Number(seconds), json, keep, svg });
     // What is refused is counted here and not tried again; the patient client does what the SDK does by itself: wait, and try again.
     const shared = { endpoint: server.endpoint, key };
     this.client = new CosmosClient({ ...shared, connectionPolicy: { retryOptions: { maxRetryAttemptCount: 0 } } });
@@ -97,7 +97,7 @@ class Lab {
   }
 
   async close() {
-    await this.patient.database(this.database.id).delete();
+    if (!this.keep) await this.patient.database(this.database.id).delete();
     this.client.dispose();
     this.patient.dispose();
     await this.server.stop();

@@ -256,6 +256,18 @@ export function data(portal) {
       await page.waitForSelector("table.rows td:has-text('LimaLima')");
     }));
 
+  it("changes the settings of a container", () =>
+    open(async (page) => {
+      await page.click("[data-choice=settings]");
+      await page.waitForSelector("section[aria-label=Settings] .cm-content");
+      const settings = { id: "good", partitionKey: { paths: ["/customer"], kind: "Hash", version: 2 }, defaultTtl: -1, indexingPolicy: { indexingMode: "consistent", includedPaths: [{ path: "/*" }], excludedPaths: [{ path: "/text/?" }] } };
+      await write(page, "Settings", JSON.stringify(settings));
+      await page.click("section[aria-label=Settings] button:has-text('Save')");
+      await page.waitForSelector(".notice.good");
+      const { resource } = await portal.good.read();
+      assert.deepEqual([resource.defaultTtl, resource.indexingPolicy.excludedPaths[0].path], [-1, "/text/?"]);
+    }));
+
   it("shows changes when they happen", () =>
     open(async (page) => {
       await page.click("[data-choice=changes]");

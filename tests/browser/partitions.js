@@ -50,6 +50,10 @@ export function partitions(portal) {
       await page.click(".tile >> nth=1");
       await page.waitForSelector(".fact:has-text('Split or merged from') dd:text-matches('^[0-3]$')");
       await picture(page, "split");
+      const now = (await container.readOffer()).resource;
+      await portal.client.offer(now.id).replace({ ...now, content: { ...now.content, offerThroughput: 400 } });
+      await page.waitForSelector(".timeline li.merge:has-text('less throughput was provisioned')", { timeout: 60_000 });
+      await until(() => page.locator(".tile").count(), (n) => n < 8);
     }));
 
   it("shows the load while it is there", () =>

@@ -5,7 +5,7 @@ import http from "node:http";
 import https from "node:https";
 import { networkInterfaces } from "node:os";
 import { after, before, describe, it } from "node:test";
-import { assert, Browser, emulatorKey, Server, signIn } from "./harness.js";
+import { assert, Browser, clientOf, emulatorKey, Server, signIn } from "./harness.js";
 
 const own = Buffer.alloc(64, "own key").toString("base64");
 
@@ -43,6 +43,53 @@ describe("the portal's files", () => {
     assert.equal((await ask(server, "/_explorer/")).body.toString(), html);
   });
 
+  it("come with a policy that allows neither inline scripts nor other hosts, nor frames", async () => {
+    const policy = (await ask(server, "/_explorer/")).headers["content-security-policy"];
+    const rules = Object.fromEntries(policy.split("; ").map((rule) => [rule.split(" ")[0], rule.split(" ").slice(1).join(" ")]));
+    assert.deepEqual(
+      [rules["default-src"], rules["script-src"], rules["style-src"], rules["connect-src"], rules["frame-ancestors"], rules["base-uri"], rules["form-action"]],
+      ["'none'", "'self'", "'self'", "'self'", "'none'", "'none'", "'none'"],
+    );
+    const blocked = [];
+    const inline = async (page) => {
+      page.on("console", (message) => /Content Security Policy/.test(message.text()) && blocked.push(message.text()));
+      await page.goto(`${server.endpoint("http")}/_explorer/`);
+      await page.evaluate(() => {
+        const script = document.createElement("script");
+        script.textContent = "globalThis.ran = true";
+        document.body.append(script);
+      });
+      assert.equal(await page.evaluate(() => globalThis.ran), undefined);
+    };
+    await assert.rejects(browser.with(server, {}, inline), /Content Security Policy/); // the harness takes it for a fault, as it should
+    assert.ok(blocked.length > 0);
+  });
+
+  // The whole server's processor time while a signed-in page shows the live mosaic of a container. Sanitized builds take several times as much.
+  it("cost an idle server less than 1 % of a core while a portal is open", async () => {
+    const { database } = await clientOf(server).databases.createIfNotExists({ id: "idle" });
+    await database.containers.createIfNotExists({ id: "watched", partitionKey: "/id", throughput: 4000 });
+    await browser.with(server, {}, async (page) => {
+      await signIn(page, server, { at: "#/partitions/idle/watched" });
+      await page.waitForSelector(".tile");
+      const spent = async () => JSON.parse((await ask(server, "/_tesela/")).body).cpuSeconds;
+      await new Promise((done) => setTimeout(done, 2000)); // what opening the page cost is over
+      const before = await spent(), from = Date.now();
+      await new Promise((done) => setTimeout(done, 10_000));
+      const part = (await spent() - before) / ((Date.now() - from) / 1000);
+      const limit = process.env.TESELA_SANITIZED ? 0.05 : 0.01;
+      assert.ok(part < limit, `${(100 * part).toFixed(2)} % of a core`);
+    });
+  });
+
+  it("work over https, the stream too", () =>
+    browser.with(server, { ignoreHTTPSErrors: true }, async (page) => {
+      await page.goto(`${server.endpoint("https")}/_explorer/`);
+      await page.fill("input[name=key]", emulatorKey);
+      await page.click("button[type=submit]");
+      await page.waitForSelector(".state.on");
+    }));
+
   // Of the page's own thread: other programs may keep the machine busy.
   it("are drawn within half a second of processor time", () =>
     browser.with(server, {}, async (page) => {
@@ -64,6 +111,15 @@ describe("the portal's files", () => {
     assert.equal((await ask(server, "/_explorer/", { headers: { ...other, "sec-fetch-mode": "navigate" } })).status, 200);
     assert.equal((await ask(server, "/", { headers: { accept: "text/html" } })).headers.location, "/_explorer/");
     assert.equal((await ask(server, "/", { headers: { accept: "application/json" } })).status, 401);
+  });
+
+  it("and what they ask for is refused to other sites", async () => {
+    const origin = { origin: "https://example.com" };
+    assert.equal((await ask(server, "/_tesela/ranges", { headers: origin })).status, 403);
+    assert.equal((await ask(server, "/_tesela/explain", { method: "POST", headers: origin })).status, 403);
+    const upgrade = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" };
+    assert.equal((await ask(server, "/_tesela/live", { headers: { ...upgrade, ...origin } })).status, 403);
+    assert.equal((await ask(server, "/_tesela/ranges", { headers: { host: "example.com" } })).status, 403);
   });
 });
 

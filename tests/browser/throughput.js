@@ -44,4 +44,20 @@ export function throughput(portal) {
       await until(() => page.getAttribute(".chart [role=img]", "aria-label"), (label) => label.includes("Provisioned 5,000 RU/s"));
       await page.waitForSelector(".chart .key:has-text('Provisioned'):has-text('max 5,000')");
     }));
+
+  it("changes the throughput that a database's containers share", () =>
+    portal.browser.with(portal.server, {}, async (page) => {
+      const { database } = await portal.client.databases.create({ id: "shared", throughput: 400 });
+      try {
+        await database.containers.create({ id: "one", partitionKey: { paths: ["/id"] } });
+        await signIn(page, portal.server, { at: "#/throughput/shared/one" });
+        await page.waitForSelector("section:has-text(\"Shared with the database's other containers\")");
+        await page.waitForSelector("form:has-text(\"It is the database's\")");
+        await page.fill("input[name=throughput]", "600");
+        await page.click("form[aria-label='Change the throughput'] button[type=submit]");
+        await until(async () => (await database.readOffer()).resource.content.offerThroughput, (n) => n === 600);
+      } finally {
+        await database.delete();
+      }
+    }));
 }

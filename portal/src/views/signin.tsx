@@ -53,7 +53,10 @@ export function SignIn() {
           void submit(key.value);
         }}
       >
-        <h1>tesela</h1>
+        <header>
+          <h1>tesela</h1>
+          <LanguageChoice />
+        </header>
         <p class="about">{text("signInAbout")}</p>
         <label>
           {text("key")}
@@ -81,8 +84,6 @@ export function SignIn() {
               {text("emulatorKey")}
             </button>
           )}
-          <span class="space" />
-          <LanguageChoice />
         </div>
       </form>
     </main>

@@ -15,7 +15,7 @@ const sql = (host: string, port: number): Snippet[] => {
   return [
     {
       language: "JavaScript",
-      install: "npm install @azure/cosmos\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.js",
+      install: "npm install @azure/cosmos\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.mjs",
       code: `import { CosmosClient } from "@azure/cosmos";
 
 const client = new CosmosClient({ endpoint: "${endpoint}", key: process.env.COSMOS_KEY });
@@ -127,7 +127,7 @@ curl --silent --show-error --fail --cacert tesela.pem -H "x-ms-date: $date" -H "
 const mongo = (host: string, port: number): Snippet[] => [
   {
     language: "JavaScript",
-    install: "npm install mongodb\nCOSMOS_KEY=… node first.js",
+    install: "npm install mongodb\nCOSMOS_KEY=… node first.mjs",
     code: `import { MongoClient } from "mongodb";
 
 const key = encodeURIComponent(process.env.COSMOS_KEY);
@@ -155,7 +155,7 @@ print(customers.find_one({"_id": 1}))`,
 const cassandra = (host: string, port: number): Snippet[] => [
   {
     language: "JavaScript",
-    install: "npm install cassandra-driver\nCOSMOS_KEY=… node first.js",
+    install: "npm install cassandra-driver\nCOSMOS_KEY=… node first.mjs",
     code: `import { readFileSync } from "node:fs";
 import cassandra from "cassandra-driver";
 
@@ -190,7 +190,7 @@ cluster.shutdown()`,
 const table = (host: string, port: number): Snippet[] => [
   {
     language: "JavaScript",
-    install: "npm install @azure/data-tables\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.js",
+    install: "npm install @azure/data-tables\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.mjs",
     code: `import { AzureNamedKeyCredential, TableClient } from "@azure/data-tables";
 
 const people = new TableClient("https://${host}:${port}/localhost", "people", new AzureNamedKeyCredential("localhost", process.env.COSMOS_KEY));
@@ -216,7 +216,7 @@ print(people.get_entity("Lima", "1"))`,
 const gremlin = (host: string, port: number): Snippet[] => [
   {
     language: "JavaScript",
-    install: "npm install gremlin\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.js",
+    install: "npm install gremlin\nNODE_EXTRA_CA_CERTS=tesela.pem COSMOS_KEY=… node first.mjs",
     code: `import gremlin from "gremlin";
 
 const authenticator = new gremlin.driver.auth.PlainTextSaslAuthenticator("/dbs/shop/colls/people", process.env.COSMOS_KEY);

@@ -32,7 +32,8 @@ const views = {
     await page.waitForSelector("table.prices tbody tr");
     await page.waitForSelector(".estimate");
   },
-  requests: async (page) => {
+  requests: async (page, portal) => {
+    await portal.good.item("nothing", "nobody").read();
     await page.waitForSelector("tbody tr");
   },
   connect: async (page) => {
@@ -40,10 +41,10 @@ const views = {
   },
 };
 
-async function look(page, name, view) {
+async function look(portal, page, name, view) {
   await page.evaluate((view) => (location.hash = `#/${view}/shop/good`), view);
   await page.waitForSelector(`nav a[aria-current][href='#/${view}/shop/good']`);
-  await views[view](page);
+  await views[view](page, portal);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${name} scrolls sideways`);
   await accessible(page, name);
   await picture(page, name, { fullPage: true });
@@ -57,7 +58,7 @@ export function looks(portal) {
         portal.browser.with(portal.server, { ...settings, colorScheme, locale }, async (page) => {
           await signIn(page, portal.server, { at: "#/partitions/shop/good" });
           await page.waitForSelector(".tile");
-          for (const view of Object.keys(views)) await look(page, `look-${colorScheme}-${screen}-${view}`, view);
+          for (const view of Object.keys(views)) await look(portal, page, `look-${colorScheme}-${screen}-${view}`, view);
         }));
     }
   }

@@ -43,8 +43,8 @@ function Why({ price }: { price: Price }) {
             <tr key={name}>
               <th scope="row">{name}</th>
               <td class="number">{format.ru(ru)}</td>
-              <td class="number">{provisioned && ru ? format.decimal(provisioned / ru, 0) : "–"}</td>
-              <td>{why}</td>
+              <td class="number" data-label={text("aSecond")}>{provisioned && ru ? format.decimal(provisioned / ru, 0) : "–"}</td>
+              <td class="why">{why}</td>
             </tr>
           ))}
         </tbody>

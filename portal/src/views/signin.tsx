@@ -53,10 +53,7 @@ export function SignIn() {
           void submit(key.value);
         }}
       >
-        <header>
-          <h1>tesela</h1>
-          <LanguageChoice />
-        </header>
+        <h1>tesela</h1>
         <p class="about">{text("signInAbout")}</p>
         <label>
           {text("key")}
@@ -85,6 +82,7 @@ export function SignIn() {
             </button>
           )}
         </div>
+        <LanguageChoice />
       </form>
     </main>
   );

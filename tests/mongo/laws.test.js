@@ -130,3 +130,45 @@ suite("random terms", (t) => {
     await collection.replaceOne({ _id: id }, data[id]);
   });
 }, { ways: ["plain"] });
+
+// What null means where values are missing or in arrays: the results that MongoDB has, with every kind of index and without.
+suite("null", (t) => {
+  const values = {
+    none: {}, empty: { a: {} }, null: { a: null }, number: { a: 4 }, text: { a: { b: "hi" } }, "null within": { a: { b: null } },
+    "[[]]": { a: [[]] }, "[]": { a: [] }, nulls: { a: [null, null] }, "no nulls": { a: [1, "s", 4] }, "one null": { a: [1, null] },
+    "all b null": { a: [{ b: null }, {}] }, "no b null": { a: [{ b: 1 }, { b: 3 }] }, "some b null": { a: [{ b: null }, { b: 3 }] }, "some b missing": { a: [{ b: 3 }, {}] },
+  };
+  const within = ["none", "empty", "null", "number", "null within", "all b null", "some b null", "some b missing"];
+  const others = (names) => Object.keys(values).filter((name) => !names.includes(name));
+  const expected = [
+    [{ a: null }, ["none", "null", "nulls", "one null"]],
+    [{ a: { $ne: null } }, others(["none", "null", "nulls", "one null"])],
+    [{ a: { $exists: false } }, ["none"]],
+    [{ "a.b": null }, within],
+    [{ "a.b": { $gte: null } }, within],
+    [{ "a.b": { $in: [null, 75] } }, within],
+    [{ "a.b": { $ne: null } }, others(within)],
+    [{ "a.b": { $nin: [null, 75] } }, others(within)],
+    [{ "a.b": { $exists: false } }, ["none", "empty", "null", "number", "[[]]", "[]", "nulls", "no nulls", "one null"]],
+    [{ a: { $elemMatch: { $eq: null } } }, ["nulls", "one null"]],
+    [{ a: { $elemMatch: { $ne: null } } }, ["[[]]", "no nulls", "one null", "all b null", "no b null", "some b null", "some b missing"]],
+    [{ a: { $elemMatch: { b: null } } }, ["[[]]", "all b null", "some b null", "some b missing"]],
+    [{ a: { $elemMatch: { b: { $ne: null } } } }, ["no b null", "some b null", "some b missing"]],
+    [{ "a.b": { $elemMatch: { $ne: null } } }, []],
+  ];
+  const exists = { partialFilterExpression: { a: { $exists: true } } };
+  const indexes = [
+    null, [{ a: 1 }], [{ a: -1 }], [{ a: "hashed" }], [{ a: 1 }, exists], [{ a: 1 }, { sparse: true }], [{ "a.b": 1 }], [{ _id: 1, "a.b": 1 }],
+    [{ "a.b": 1, _id: 1 }], [{ "a.b": 1 }, exists], [{ "a.b": 1 }, { sparse: true }], [{ "$**": 1 }], [{ "a.$**": 1 }],
+  ];
+  for (const index of indexes) {
+    t.it(`means the same ${index ? `with the index ${JSON.stringify(index)}` : "without an index"}`, async () => {
+      const collection = t.collection();
+      if (index) await collection.createIndex(...index);
+      await collection.insertMany(Object.entries(values).map(([_id, value]) => ({ _id, ...value })));
+      for (const [filter, names] of expected) {
+        assert.deepEqual(ids(await collection.find(filter).toArray()).sort(), [...names].sort(), JSON.stringify(filter));
+      }
+    });
+  }
+}, { ways: ["plain"] });

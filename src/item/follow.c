@@ -229,7 +229,8 @@ bool follow_position_part(slice position, epk *min_out, epk *max_out) {
     for (uint64_t i = 0; i < n && good; i++) {
         good = take_place(&position, version == POSITION_VERSION_PLACES, &s) && epk_take(&position, max_out);
     }
-    return good && position.n == 0;
+    epk least = epk_min(), most = epk_max();
+    return good && position.n == 0 && epk_cmp(min_out, &least) >= 0 && epk_cmp(min_out, max_out) < 0 && epk_cmp(max_out, &most) <= 0;
 }
 
 /* ---- open and close ---- */

@@ -101,7 +101,7 @@ void follow_position(const follower *f, buf *out);
  */
 void follow_position_after(const follow_change *change, buf *out);
 
-/* The part of the hash space that a position of this server follows. False: it is no position, or one of a logical partition. */
+/* The part of the hash space that a position follows, within the whole of it. False: it is no position, or one of a logical partition. */
 bool follow_position_part(slice position, epk *min_out, epk *max_out);
 
 /* ---- waiting ---- */

@@ -329,6 +329,46 @@ static void changed_positions_do_no_harm(void **state) {
     buf_free(&position);
 }
 
+/* A position tells its part, and one that was changed tells a part of the hash space, or none. */
+static void a_position_tells_the_part_that_it_follows(void **state) {
+    (void)state;
+    follow_start all = follow_all(FOLLOW_LATEST), part = all;
+    item_key key = follow_key(&w, 3);
+    epk least = epk_min(), most = epk_max(), min, max;
+    seen s;
+    put_all();
+    epk_part(&w.c->key, &all.min, &all.max, 1, 3, &part.min);
+    epk_part(&w.c->key, &all.min, &all.max, 2, 3, &part.max);
+    seen_open(&w, &s, part, 10);
+    seen_all(&w, &s);
+    buf position = seen_close(&s);
+    assert_true(follow_position_part(buf_view(&position), &min, &max));
+    assert_int_equal(epk_cmp(&min, &part.min), 0);
+    assert_int_equal(epk_cmp(&max, &part.max), 0);
+    part.min = min;
+    part.max = max;
+    assert_int_equal(open_at(part, buf_view(&position)), OK);
+    for (size_t n = 0; n < position.n; n++) {
+        assert_false(follow_position_part(slice_of(position.p, n), &min, &max));
+    }
+    for (size_t bit = 0; bit < 8 * position.n; bit++) {
+        position.p[bit / 8] ^= (char)(1 << bit % 8);
+        follow_start changed = {.mode = FOLLOW_LATEST};
+        if (follow_position_part(buf_view(&position), &changed.min, &changed.max)) {
+            assert_true(epk_cmp(&changed.min, &least) >= 0 && epk_cmp(&changed.min, &changed.max) < 0 && epk_cmp(&changed.max, &most) <= 0);
+            err code = open_at(changed, buf_view(&position));
+            assert_true(code == OK || code == E_BAD_CONTINUATION);
+        }
+        position.p[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    buf_free(&position);
+    all.partition = &key;
+    seen_open(&w, &s, all, 10);
+    position = seen_close(&s);
+    assert_false(follow_position_part(buf_view(&position), &min, &max));
+    buf_free(&position);
+}
+
 /* ---- faults ---- */
 
 /* After a failed page the position is unchanged: the next page returns everything. */
@@ -754,6 +794,7 @@ int main(void) {
         ON_BOTH(a_log_that_is_not_there_is_told),
         KEPT_ON_BOTH(positions_of_something_else_are_refused),
         ON_BOTH(changed_positions_do_no_harm),
+        ON_BOTH(a_position_tells_the_part_that_it_follows),
         ON_BOTH(a_failed_page_moves_nothing),
         ON_BOTH(a_commit_wakes_who_waits),
         ON_BOTH(a_partition_is_woken_by_its_own_writes),

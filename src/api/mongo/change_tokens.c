@@ -4,7 +4,7 @@
 #include "api/mongo/collections.h"
 #include "item/range_info.h"
 
-enum { TOKENS_MAX = 10000, PAGE_CHANGES = 1000, PAGE_BYTES = 4 << 20 };
+enum { TOKENS_MAX = 1000, PAGE_CHANGES = 1000, PAGE_BYTES = 4 << 20 };
 
 typedef struct part {
     epk min, max;

@@ -12,6 +12,7 @@ index_path index_key_path(slice spec) {
 static err read_key(op *o, slice spec, index_key *key) {
     *key = (index_key){.spec = spec, .id = index_key_path(spec)};
     key->many = index_path_mixed(key->id, INDEX_OF_KEYS);
+    key->arrays = index_path_mixed(key->many, INDEX_OF_KEYS);
     return mql_index_parse(o, spec, &key->index);
 }
 
@@ -55,9 +56,10 @@ static err list_one(void *context, slice key) {
     return OK;
 }
 
-/* An item with several keys also has a term that says so: walks in order must know. */
-static void list_many(index_list *l, const index_key *key) {
-    index__begin_term(l, key->many);
+/* An item with several keys also has a term that says so: walks in order must know. So has one with one key of an array, which is not the
+ * value of the path. */
+static void list_mark(index_list *l, index_path mark) {
+    index__begin_term(l, mark);
     index_spell_type(&l->bytes, INDEX_NULL);
     index__end_term(l);
 }
@@ -71,7 +73,9 @@ void index__list_keys(index_list *l, const index_policy *policy, slice document)
         lister all = {l, key->id};
         l->large = mql_index_keys(key->index, &o, &l->scratch, document, list_one, &all) != OK;
         if (l->n > from + 1) {
-            list_many(l, key);
+            list_mark(l, key->many);
+        } else if (l->n == from + 1 && mql_index_meets_array(key->index, document)) {
+            list_mark(l, key->arrays);
         }
         arena_reset(&l->scratch);
     }

@@ -64,6 +64,7 @@ enum { INDEX_OF_CELLS = 2, INDEX_OF_KEYS = 3, INDEX_OF_WORDS = 16 /* plus the la
 typedef struct index_key {
     slice spec;          /* as mql_index_parse takes it */
     index_path id, many; /* index paths: of its entries; of items that have more than one */
+    index_path arrays;   /* of items with one key, in which a path of the pattern meets an array */
     const mql_index *index;
 } index_key;
 

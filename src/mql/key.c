@@ -245,6 +245,24 @@ err mql_index_keys(const mql_index *x, op *o, arena *scratch, slice document, mq
     return code;
 }
 
+static bool meets_array(mql_value v, slice rest) {
+    while (rest.n && v.type == BSON_TYPE_DOCUMENT) {
+        const char *dot = memchr(rest.p, '.', rest.n);
+        slice name = slice_of(rest.p, dot ? (size_t)(dot - rest.p) : rest.n);
+        v = mql_member(v, name);
+        rest = slice_skip(rest, name.n + (dot != NULL));
+    }
+    return v.type == BSON_TYPE_ARRAY;
+}
+
+bool mql_index_meets_array(const mql_index *x, slice document) {
+    bool meets = false;
+    for (size_t i = 0; i < x->pattern.n && !meets; i++) {
+        meets = meets_array(mql_document(document), x->pattern.parts[i].path);
+    }
+    return meets;
+}
+
 typedef struct extreme {
     buf best;
     bool last, any;

@@ -51,5 +51,8 @@ const mql_collation *mql_index_collation(const mql_index *x);
 typedef err (*mql_key_visit)(void *context, slice key);
 MUST_CHECK err mql_index_keys(const mql_index *x, op *o, arena *scratch, slice document, mql_key_visit visit, void *context);
 
+/* Whether a path of the pattern meets an array in the document, on its way or at its end. */
+bool mql_index_meets_array(const mql_index *x, slice document);
+
 /* The first key, or the last one; empty if the document has none. In `scratch`. */
 MUST_CHECK err mql_index_key(const mql_index *x, op *o, arena *scratch, slice document, bool last, slice *key_out);

@@ -9,10 +9,38 @@ bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decid
     return !f->view->stopped;
 }
 
+/* Whether each entry of the only demand is of another item. */
+static err is_entry_per_item(find__finder *f, bool *single_out) {
+    const find_demand *d = &f->demands.list[0];
+    bool many = false;
+    TRY(f->demands.n == 1 && d->steps ? find__has_many(f, index_path_of(d->steps, d->steps_n), &many) : OK);
+    *single_out = f->demands.n == 1 && d->steps && !many;
+    return OK;
+}
+
+/* Counts entries, without a list of their items. */
+static err count_entries(find__finder *f) {
+    const find_demand *d = &f->demands.list[0];
+    find__walk w = {.finder = f, .path = index_path_of(d->steps, d->steps_n)};
+    size_t n = 0;
+    find__bound_walk(&w, f->view->op->arena);
+    for (size_t i = 0; i < w.spans_n; i++) {
+        TRY(find__read_span(f, &w.spans[i], 0, NULL, SIZE_MAX, &n));
+    }
+    f->access->report.entries += n;
+    f->access->report.used = d;
+    find__give_value(f, SLICE_EMPTY, n, true);
+    return OK;
+}
+
 /* Counts the items that meet all demands, which together are the whole condition. */
 static err cover_count(find__finder *f, bool *found_out) {
     const find_demand *used;
     find__refs found = {0};
+    TRY(is_entry_per_item(f, found_out));
+    if (*found_out) {
+        return count_entries(f);
+    }
     TRY(find__smallest(f, 0, FIND_REFS_MAX, &used));
     *found_out = used != NULL;
     if (!used) {

@@ -102,6 +102,7 @@ err find__by_number(find__finder *f, bool *found_out);
 /* Whether any item of the view has several keys in the key index at this path. Such an item's place in an order may be at a key that a
  * demand does not have. */
 MUST_CHECK err find__has_many(find__finder *f, index_path path, bool *many_out);
+MUST_CHECK err find__has_entries(find__finder *f, index_path path, bool *any_out);
 MUST_CHECK err find__prepare_walk(find__walk *w, bool *served_out); /* *served_out false: the index cannot serve the order */
 void find__bound_walk(find__walk *w, arena *a);
 bool find__wants_more(const find__walk *w);
@@ -119,6 +120,11 @@ err find__walk_undefined(find__walk *w);
 
 bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decided);
 err find__covered(find__finder *f, bool *found_out);
+
+/* ---- each_key.c ---- */
+
+/* Offers one item of each key. *found_out false: the index cannot, or there are too many keys for it to pay. */
+err find__each_key(find__finder *f, bool *found_out);
 
 /* ---- in_key_order.c ---- */
 

@@ -238,16 +238,17 @@ static bool has_demand(const find__finder *f, index_path path) {
     return false;
 }
 
+err find__has_entries(find__finder *f, index_path path, bool *any_out) {
+    item_lookup *l = item_lookup_open(f->view, path);
+    item_entry e;
+    *any_out = find__next_entry(f, l, &e);
+    return find__close_lookup(f, l);
+}
+
 err find__has_many(find__finder *f, index_path path, bool *many_out) {
     const index_key *key = index_policy_key(&f->view->index->policy, path);
     *many_out = false;
-    if (!key) {
-        return OK;
-    }
-    item_lookup *l = item_lookup_open(f->view, key->many);
-    item_entry e;
-    *many_out = find__next_entry(f, l, &e);
-    return find__close_lookup(f, l);
+    return key ? find__has_entries(f, key->many, many_out) : OK;
 }
 
 /* *served_out: the entries of the key index are in the order. */

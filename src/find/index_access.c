@@ -94,6 +94,10 @@ static err find(find__finder *f, bool *found_out) {
     if (is_for_graph(f)) {
         return nearest_way(f, found_out);
     }
+    TRY(f->access->asked.each.given ? find__each_key(f, found_out) : OK);
+    if (*found_out) {
+        return OK;
+    }
     TRY(keyed_way(f, found_out));
     if (*found_out) {
         return OK;
@@ -128,6 +132,7 @@ static void begin(find_access *a, const find__finder *f, const find_nearest *nea
     r->others_n = f->demands.n;
     a->turn.in_order = a->turn.only_undefined = a->turn.beyond = a->reached.by_key = false;
     a->turn.key = SLICE_EMPTY;
+    a->turn.times = 0;
 }
 
 /* Takes the narrower demands of keys where the view's items allow that. */

@@ -10,6 +10,7 @@
  *               enough
  *   by key      groups and distinct values in the order of their keys: walks the entries of the path that keys begin with, from the last
  *               key of the previous page, until there are enough keys for a page
+ *   each key    one item of each key of an index, with the number of those that have the key
  *   covered     loads no items: the entries contain everything that the query needs
  *   nearest     vector search (nearest.h)
  *
@@ -78,6 +79,14 @@ typedef struct find_keys {
     bool many;     /* there are known to be more keys than wanted */
 } find_keys;
 
+/* One item of each key of a key index, in the place of all that have this key. For queries that need no more of an item than its key. */
+typedef struct find_each {
+    bool given;
+    find_path path; /* of the key index */
+    bool any;       /* items with arrays too: they are offered at each of their keys */
+    slice separate; /* of keys that begin with this, spelled, every item is offered; empty: there are none */
+} find_each;
+
 typedef struct find_asked {
     bool conditional; /* the query has a condition; the demands are the parts of it that the index can serve */
     size_t wanted;    /* rows; SIZE_MAX: all */
@@ -90,6 +99,7 @@ typedef struct find_asked {
     find_cover cover;
     find_lead lead;
     find_keys key;
+    find_each each;
 
     /* Rows to skip at the beginning of the order (OFFSET). They are counted by their entries, if each matching item has exactly one row. */
     bool skips;
@@ -119,6 +129,7 @@ typedef struct find_turn {
     bool only_empty;     /* take only rows of this item without any members */
     slice key;           /* the entry of a key index that led to this item, if an item may have several: the visitor takes the item only
                             at the key that is its place in the order. Empty: any */
+    uint64_t times;      /* the number of items that this one stands for, with find_each; 0: itself */
     bool beyond;         /* set by the visitor: it needs no later item of this order */
     uint64_t matched;    /* counted by the visitor: rows that belong to this page or a later one */
 } find_turn;

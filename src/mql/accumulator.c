@@ -114,13 +114,20 @@ static err know_limit(mql_run *r, mql_tally *t) {
     return t->limit ? OK : mql_tally_for_group(r, t, mql_missing());
 }
 
-err mql_tally_add(mql_run *r, mql_tally *t) {
+err mql_tally_add_times(mql_run *r, mql_tally *t, uint64_t times) {
     mql_value v = mql_missing();
     if (t->a->input) {
         TRY(mql_evaluate(r, t->a->input, &v));
     }
     TRY(know_limit(r, t));
-    return t->a->row->add(r, t, v);
+    for (uint64_t i = 0; i < times; i++) {
+        TRY(t->a->row->add(r, t, v));
+    }
+    return OK;
+}
+
+err mql_tally_add(mql_run *r, mql_tally *t) {
+    return mql_tally_add_times(r, t, 1);
 }
 
 err mql_tally_merge(mql_run *r, mql_tally *t, const mql_tally *from) {

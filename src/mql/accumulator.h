@@ -22,6 +22,8 @@ void mql_tally_free(mql_tally *t);
 MUST_CHECK err mql_tally_for_group(mql_run *r, mql_tally *t, mql_value group_id);
 /* Evaluates the accumulator's argument for the document in `r->root`, and adds it. */
 MUST_CHECK err mql_tally_add(mql_run *r, mql_tally *t);
+/* The same as often as the document occurs. */
+MUST_CHECK err mql_tally_add_times(mql_run *r, mql_tally *t, uint64_t times);
 /* Merges another tally of the same accumulator into `t`, for groups computed in parts. The documents of `from` come after those of `t`. */
 MUST_CHECK err mql_tally_merge(mql_run *r, mql_tally *t, const mql_tally *from);
 /* The value lives in the run's arena, or in the tally until that is changed. */

@@ -49,6 +49,7 @@ typedef struct mql_source {
     slice sort;             /* a sort specification; empty: natural order */
     uint64_t skip, limit;   /* UINT64_MAX: no limit */
     bool counts_only;       /* the rest of the pipeline needs only the number of documents: push empty documents */
+    slice group_path;       /* it needs only how many documents have each value at this path; empty: it needs more */
 } mql_source;
 
 /* Takes what can be taken off the front; the flow must then be made with `from` = *stages_out, the number of stages that the source
@@ -110,6 +111,8 @@ mql_flow *mql_flow_begin(const mql_pipeline *p, size_t from, budget *memory);
 void mql_flow_free(mql_flow *f);
 
 MUST_CHECK err mql_flow_push(mql_flow *f, slice document);
+/* A document that stands for `times` documents; only for sources that count (mql_source.counts_only, group_path). */
+MUST_CHECK err mql_flow_push_times(mql_flow *f, slice document, uint64_t times);
 void mql_flow_end(mql_flow *f);
 
 /* The run gives steps, variables, time and collation; it may be another one at each step. Its arena is not used. After an error the flow

@@ -33,8 +33,17 @@ static mql__queue queue_init(budget *b) {
 
 /* ---- pulling ---- */
 
+static void pop_times(mql_flow *f) {
+    memcpy(&f->repeats, f->times.p + f->times_at, sizeof f->repeats);
+    f->times_at += sizeof f->repeats;
+    if (f->times_at == f->times.n) {
+        f->times_at = f->times.n = 0;
+    }
+}
+
 static err pull_input(mql_flow *f, mql__status *status_out, slice *document_out) {
     if (mql__queue_pop(&f->input, document_out)) {
+        pop_times(f);
         *status_out = MQL__DOCUMENT;
         return ++f->pulled % CHECK_EVERY == 0 ? op_check(f->run->op) : OK;
     }
@@ -88,6 +97,7 @@ mql_flow *mql_flow_begin(const mql_pipeline *p, size_t from, budget *memory) {
     f->memory = arena_init_counted(memory);
     f->scratch = arena_init_counted(memory);
     f->input = queue_init(memory);
+    f->times = buf_init_counted(QUEUE_BYTES_MAX, memory);
     f->n = p->n - from;
     f->runners = arena_array(&f->memory, mql__runner, f->n + 1);
     for (size_t i = 0; i < f->n; i++) {
@@ -108,13 +118,22 @@ void mql_flow_free(mql_flow *f) {
         }
     }
     buf_free(&f->input.bytes);
+    buf_free(&f->times);
     arena_free(&f->scratch);
     arena_free(&f->memory);
     free(f);
 }
 
-err mql_flow_push(mql_flow *f, slice document) {
+err mql_flow_push_times(mql_flow *f, slice document, uint64_t times) {
+    buf_add(&f->times, (const char *)&times, sizeof times);
+    if (!buf_ok(&f->times)) {
+        return f->budget && f->budget->exceeded ? budget_error(f->budget) : E_MEMORY;
+    }
     return mql__queue_push(&f->input, document);
+}
+
+err mql_flow_push(mql_flow *f, slice document) {
+    return mql_flow_push_times(f, document, 1);
 }
 
 void mql_flow_end(mql_flow *f) {

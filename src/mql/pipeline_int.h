@@ -131,6 +131,9 @@ struct mql_flow {
     mql__runner *runners;
     size_t n;
     mql__queue input;
+    buf times; /* of the documents in the queue: how many each of them stands for, as uint64_t */
+    size_t times_at;
+    uint64_t repeats; /* how many the last document stands for; only the first stage may ask (mql__times_of) */
     bool ended;
     mql_run *run; /* while it is stepped */
     mql_need need;
@@ -142,6 +145,11 @@ struct mql_flow {
 
 static inline mql_run *mql__run_of(const mql__runner *at) {
     return at->flow->run;
+}
+
+/* How many documents of the input the pulled one stands for. */
+static inline uint64_t mql__times_of(const mql__runner *at) {
+    return at->position == 0 ? at->flow->repeats : 1;
 }
 
 /* The next document of the stage before. */

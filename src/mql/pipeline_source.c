@@ -220,6 +220,9 @@ err mql_pipeline_source(mql_scope *s, const mql_pipeline *p, mql_source *source_
     take_bounds(p, source_out, &at);
     source_out->counts_only = at < p->n && (mql__stage_is(&p->stages[at], "$count") ||
                                             (mql__stage_is(&p->stages[at], "$group") && mql__group_counts_only(&p->stages[at])));
+    if (at < p->n && mql__stage_is(&p->stages[at], "$group")) {
+        source_out->group_path = mql__group_path(&p->stages[at]);
+    }
     *stages_out = at;
     return OK;
 }

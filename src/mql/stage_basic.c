@@ -123,7 +123,7 @@ typedef struct counted {
 static err next_counted(mql__runner *at, mql__status *status_out, slice *document_out) {
     counted *c = at->state;
     mql_run *r = mql__run_of(at);
-    for (; !c->told; c->seen++) {
+    for (; !c->told; c->seen += mql__times_of(at)) {
         arena_mark mark = arena_marked(r->arena);
         TRY(mql__pull(at, status_out, document_out));
         arena_release(r->arena, mark);

@@ -308,7 +308,7 @@ static err give_bucket(mql__runner *at, automatic_run *s, slice *document_out) {
     err e = OK;
     for (size_t i = s->given; e == OK && i < end; i++) {
         r->root = mql_document(s->gathered.all[i].document);
-        e = mql__tallies_add(r, tallies, &a->outputs);
+        e = mql__tallies_add(r, tallies, &a->outputs, 1);
     }
     if (e == OK) {
         e = mql__tallies_document(r, mql_document(id), tallies, &a->outputs, document_out);

@@ -61,14 +61,26 @@ static void note_path(void *context, slice path) {
     *(bool *)context = true;
 }
 
-bool mql__group_counts_only(const mql__stage *s) {
-    const group *g = s->detail;
-    mql_value constant;
-    bool reads = !mql_expression_constant(g->key, &constant);
+static bool reads_outputs(const group *g) {
+    bool reads = false;
     for (size_t i = 0; i < g->outputs.n; i++) {
         mql_accumulator_paths(g->outputs.all[i].accumulator, note_path, &reads);
     }
-    return !reads;
+    return reads;
+}
+
+bool mql__group_counts_only(const mql__stage *s) {
+    const group *g = s->detail;
+    mql_value constant;
+    return mql_expression_constant(g->key, &constant) && !reads_outputs(g);
+}
+
+/* {_id: "$path", …} whose accumulators read nothing of the documents. */
+slice mql__group_path(const mql__stage *s) {
+    mql_value key = mql_member(s->argument, SLICE_LIT("_id"));
+    slice text = mql_is_text(key) ? mql_as_text(key) : SLICE_EMPTY;
+    bool plain = text.n > 1 && text.p[0] == '$' && text.p[1] != '$';
+    return plain && !reads_outputs(s->detail) ? slice_skip(text, 1) : SLICE_EMPTY;
 }
 
 /* ---- tallies of one group ---- */
@@ -87,9 +99,9 @@ void mql__tallies_free(mql_tally **tallies, const mql__outputs *outputs) {
     }
 }
 
-err mql__tallies_add(mql_run *r, mql_tally **tallies, const mql__outputs *outputs) {
+err mql__tallies_add(mql_run *r, mql_tally **tallies, const mql__outputs *outputs, uint64_t times) {
     for (size_t i = 0; i < outputs->n; i++) {
-        TRY(mql_tally_add(r, tallies[i]));
+        TRY(mql_tally_add_times(r, tallies[i], times));
     }
     return OK;
 }
@@ -166,7 +178,7 @@ static err take(mql__runner *at, group_run *s, slice document) {
     if (added) {
         TRY(add_group(at, s, key));
     }
-    return mql__tallies_add(r, s->groups[entry].tallies, &g->outputs);
+    return mql__tallies_add(r, s->groups[entry].tallies, &g->outputs, mql__times_of(at));
 }
 
 static err next_group(mql__runner *at, mql__status *status_out, slice *document_out) {

@@ -21,6 +21,7 @@ slice mql__unwind_index(const mql__stage *s); /* includeArrayIndex; empty: none 
 
 /* ---- $group (stage_group.c) ---- */
 bool mql__group_counts_only(const mql__stage *s); /* it only counts, without reading the documents */
+slice mql__group_path(const mql__stage *s);       /* it only counts the documents with each value at this path; empty: it does not */
 
 /* Computed fields of groups: {total: {$sum: "$x"}, …}. */
 typedef struct mql__output {
@@ -37,7 +38,7 @@ typedef struct mql__outputs {
 MUST_CHECK err mql__parse_outputs(mql_scope *s, slice fields, mql__outputs *outputs);
 mql_tally **mql__tallies_begin(arena *memory, const mql__outputs *outputs);
 void mql__tallies_free(mql_tally **tallies, const mql__outputs *outputs);
-MUST_CHECK err mql__tallies_add(mql_run *r, mql_tally **tallies, const mql__outputs *outputs);
+MUST_CHECK err mql__tallies_add(mql_run *r, mql_tally **tallies, const mql__outputs *outputs, uint64_t times);
 /* {_id: …, total: …} in the run's arena. */
 MUST_CHECK err mql__tallies_document(mql_run *r, mql_value id, mql_tally **tallies, const mql__outputs *outputs, slice *document_out);
 

@@ -55,9 +55,12 @@ typedef struct query {
     query_schema schema;
     slice udfs[QUERY_UDFS_MAX]; /* names of the UDFs that it calls, without duplicates; slices of the text */
     unsigned udfs_n;
-    bool aggregates;           /* it has aggregates or GROUP BY */
-    bool patterns;             /* it uses regular expressions, whose running time cannot be predicted */
-    double top, offset, limit; /* -1: not given */
+    bool aggregates;              /* it has aggregates or GROUP BY */
+    bool counts;                  /* a find (find.h) that wants only the number of items */
+    const struct query_key *each; /* a find that wants one item of each key of this index … */
+    bool each_any;                /* … and of items with arrays at each of their keys */
+    bool patterns;                /* it uses regular expressions, whose running time cannot be predicted */
+    double top, offset, limit;    /* -1: not given */
 } query;
 
 /* Whether two expressions are written the same: the same names, operators and literals. */

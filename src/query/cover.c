@@ -67,6 +67,9 @@ static bool order_matters(const query_select *s) {
 find_cover query_cover_of(const query *q) {
     const query_select *s = q->select;
     asks rows = {.query = q};
+    if (q->counts) {
+        return (find_cover){.possible = true, .counts = true, .multiplicity = true};
+    }
     if ((!q->aggregates && !s->distinct) || s->star || s->order_n || s->order_by_rank || s->sources_n != 1 ||
         s->sources[0].kind != SOURCE_ROOT || order_matters(s)) {
         return (find_cover){0};

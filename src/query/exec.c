@@ -66,7 +66,7 @@ static uint64_t quick_items(const exec *x) {
 bool query__may_continue(exec *x) {
     bool first = ++x->items == 1;
     bool asks = x->items % ITEMS_BETWEEN_CLOCKS == 0 || (x->unknown && !first) || QUERY_ITEM_STEPS - x->runner.steps > STEPS_BETWEEN_CLOCKS;
-    x->late = asks && query__time_is_up(x->page);
+    x->late = asks && !x->access.turn.times && query__time_is_up(x->page);
     renew_steps(x);
     if (x->page->ask.quick && x->items > quick_items(x)) {
         x->runner.code = E_QUERY_TOO_LONG;
@@ -240,11 +240,13 @@ static bool write_row(exec *x, const query_value *v) {
 static bool sink_row(exec *x) {
     query_page *p = x->page;
     query_metrics *m = &p->outcome.metrics;
-    const query_found row = {.container = p->ask.container, .head = x->found->head, .body = x->found->body};
-    bool fits = p->outcome.rows < p->ask.rows_max && (p->outcome.rows == 0 || m->rows_bytes + row.body.n <= p->ask.bytes_max);
+    uint64_t times = x->access.turn.times;
+    const query_found row = {.container = p->ask.container, .head = x->found->head, .body = x->found->body, .times = times ? times : 1};
+    bool fits = times || (p->outcome.rows < p->ask.rows_max && (p->outcome.rows == 0 || m->rows_bytes + row.body.n <= p->ask.bytes_max));
     if (!fits || !p->ask.sink(p->ask.sink_context, &row)) {
         return false;
     }
+    query_cost_skipped(&x->cost, row.times - 1);
     p->outcome.rows++;
     m->rows_bytes += row.body.n;
     query_cost_row(&x->cost, row.body.n);
@@ -352,6 +354,12 @@ static bool visit_value(void *context, slice spelled, uint64_t times, bool decid
     if (!query__may_continue(x)) {
         return false;
     }
+    if (x->page->ask.query->counts) {
+        x->page->outcome.counted += times;
+        x->page->outcome.metrics.matched += times;
+        query_cost_skipped(&x->cost, times);
+        return true;
+    }
     arena_reset(&x->row_arena);
     query_cover_item(&x->row_arena, &x->access.asked.cover, spelled, &found.body, &found.head.ts);
     query__set_item(x, &found);
@@ -391,9 +399,24 @@ static void note_part(exec *x, const item_view *v, uint64_t entries) {
     part->small = v->partition && !v->local;
     part->entries += entries;
     arena *to = x->page->ask.op->arena;
+    const find_path *by_key = a->asked.each.given ? &a->asked.each.path : &x->lead.by.path;
     part->order = a->report.way == WAY_IN_ORDER ? query_note_order(to, x->page->ask.query, a->report.composite)
-                  : a->report.way == WAY_BY_KEY ? query_note_path(to, x->lead.by.path.steps, x->lead.by.path.n, "/?")
+                  : a->report.way == WAY_BY_KEY ? query_note_path(to, by_key->steps, by_key->n, "/?")
                                                 : SLICE_EMPTY;
+}
+
+/* The key index by which a range was read. */
+static void note_key_index(exec *x, bool found) {
+    const find_report *r = &x->access.report;
+    const query *q = x->page->ask.query;
+    query_outcome *out = &x->page->outcome;
+    const query_expr *by = x->select->order_n ? x->select->order[0].expr : NULL;
+    out->index = !found                                               ? SLICE_EMPTY
+                 : r->way == WAY_BY_KEY && q->each                    ? q->each->name
+                 : r->way == WAY_IN_ORDER && by->kind == EXPR_KEY     ? by->key->name
+                 : r->used && r->used->steps && r->used->steps[0].key ? r->used->steps[0].name
+                                                                      : SLICE_EMPTY;
+    out->keys_only = out->keys_only || (found && ((r->way == WAY_COVERED && q->counts) || (r->way == WAY_BY_KEY && q->each)));
 }
 
 static err find_in_range(void *context, item_view *v, bool *found_out) {
@@ -410,6 +433,7 @@ static err find_in_range(void *context, item_view *v, bool *found_out) {
     find_nearest nearest = query_nearest_of(&x->runner, &v->index->policy);
     err code = x->runner.code != OK ? x->runner.code : find_items(a, v, &demands, &nearest, found_out);
     x->scanned += *found_out || v->stretch.after ? 0 : v->items_n;
+    note_key_index(x, code == OK && *found_out);
     if (code == OK && *found_out && !v->stopped && !query__evaluate_held(x)) {
         v->stopped = !a->turn.beyond;
         a->turn.beyond = false;
@@ -459,6 +483,24 @@ static find_keys key_of(const exec *x) {
     return key;
 }
 
+/* One item of each key of an index. */
+static find_each each_of(const query_page *p) {
+    const query_key *k = p->ask.query->each;
+    find_each each = {.given = k != NULL};
+    if (!k) {
+        return each;
+    }
+    each.path = (find_path){.steps = {{.name = k->name, .key = k->of}}, .n = 1, .single = true};
+    each.any = p->ask.query->each_any;
+    if (k->separate.n) {
+        char space[INDEX_VALUE_BYTES_MAX];
+        buf b = {.p = space, .cap = sizeof space, .max = sizeof space};
+        index_spell_prefix(&b, k->separate);
+        each.separate = arena_copy(p->ask.op->arena, buf_view(&b));
+    }
+    return each;
+}
+
 /* Fills in what to ask the index for. `wanted`: rows that suffice. */
 static void ask_index(exec *x, size_t wanted) {
     const query_page *p = x->page;
@@ -481,6 +523,7 @@ static void ask_index(exec *x, size_t wanted) {
     }
     a->lead = x->lead.by;
     a->key = key_of(x);
+    a->each = each_of(p);
     a->skips = x->skips && !x->several;
     a->skips_lacking = !x->select->value;
     a->skip = query__offset_left(x);

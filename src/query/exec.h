@@ -116,7 +116,8 @@ enum { QUERY_WHERE_SHOWN = 50 };
 typedef struct query_found {
     const container *container;
     item_head head;
-    slice body; /* BSON */
+    slice body;     /* BSON */
+    uint64_t times; /* how many items it stands for: more than one only if the find asks for one item of each key */
 } query_found;
 
 /* Takes a row. Returns false to end the page; that row is then not taken. */
@@ -152,7 +153,10 @@ typedef struct query_ask {
 /* The result of a page, beside its rows. */
 typedef struct query_outcome {
     size_t rows;
+    uint64_t counted; /* items that pass, counted by the index in the place of rows, if the find wants only their number */
     bool more;
+    slice index;    /* the key index by which the last range was read, by its name; empty: none. In the page's arena */
+    bool keys_only; /* a range was read by its keys: counted, or one item of each key */
     item_mark mark;
     query_metrics metrics;
     query_index_note *indexes;

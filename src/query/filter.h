@@ -49,4 +49,5 @@ typedef struct query_filter {
     const query_filter_kind *kind;
     slice argument;
     const void *ready;
+    bool implied; /* the key conditions beside it let through only items that pass, if no item has several keys */
 } query_filter;

@@ -19,7 +19,8 @@ err query_find_prepare(op *o, arena *a, const container *c, const query_find *fi
     TRY(query__bind_tree(o, a, ast, query_out));
     query_out->offset = find->skip ? (double)find->skip : -1;
     query_out->limit = find->limit == UINT64_MAX ? -1 : (double)find->limit;
-    return OK;
+    query_out->counts = find->counts && !find->skip && find->limit == UINT64_MAX;
+    return find->each.n ? query__find_each(o, a, c, find->each, query_out) : OK;
 }
 
 /* ---- continuations ----
@@ -28,7 +29,7 @@ err query_find_prepare(op *o, arena *a, const container *c, const query_find *fi
 
 static int64_t check_of(const query_find *f) {
     hash128 where = hash_murmur3_128(f->where), order = hash_murmur3_128(f->order);
-    return (int64_t)(where.h1 * 31 + order.h1 + f->skip * 7 + f->limit);
+    return (int64_t)(where.h1 * 31 + order.h1 + f->skip * 7 + f->limit + f->counts);
 }
 
 static void append_cursor(bson_t *to, const item_cursor *c) {

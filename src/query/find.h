@@ -15,7 +15,8 @@
  *   {"at": path, "exists": true}               there is a value; false: there is none
  *   {"key": index, "of": index, "within": [[from, to], [key], …]}   a key of the item is in [from, to), or equal. With
  *                                              "alone", a list like "within", an item that has one key must have it there instead
- *   {"filter": kind, "with": document}         a registered custom filter (filter.h); "with" may be left out
+ *   {"filter": kind, "with": document}         a registered custom filter (filter.h); "with" may be left out. With "implied": true,
+ *                                              each item that meets the key conditions beside it in an "and" passes it
  *
  * A path is an array of steps: a string names a member, null means any element of an array. {"at": ["tags", null], "eq": "red"} matches
  * items that have an element "red" in tags. Without the null, the array as a whole is compared. An order is an array of {"at": path,
@@ -46,6 +47,10 @@ query_scope query_scope_partition(const item_key *partition);
 typedef struct query_find {
     slice where; /* a condition; empty: all items */
     slice order; /* a BSON array of orders; empty: none */
+    bool counts; /* only the number of items is wanted: if index entries tell it, there are no rows, but outcome.counted */
+    slice each;  /* {"key": index}: one item of each key of this index is enough, if the keys tell the values at their paths; the row has
+                    the number of the others. With "any": true also of items with arrays, at each of their keys. With "separate", a binary:
+                    every item of keys that begin with it. Empty: all items */
     uint64_t skip;
     uint64_t limit; /* items in all pages together; UINT64_MAX: no limit */
     query_scope scope;

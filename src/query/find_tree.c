@@ -120,11 +120,12 @@ typedef enum field {
     FIELD_OF,
     FIELD_WITHIN,
     FIELD_ALONE,
+    FIELD_IMPLIED,
     FIELDS
 } field;
 
-static const char *const field_names[FIELDS] = {"and",    "or", "at",     "eq",     "in",   "ge",  "gt", "le",     "lt",
-                                                "begins", "is", "exists", "filter", "with", "key", "of", "within", "alone"};
+static const char *const field_names[FIELDS] = {"and", "or",     "at",     "eq",   "in",  "ge", "gt",     "le",    "lt",     "begins",
+                                                "is",  "exists", "filter", "with", "key", "of", "within", "alone", "implied"};
 
 typedef struct fields {
     doc_element list[FIELDS];
@@ -344,6 +345,7 @@ static err read_filter(builder *b, const fields *f, query_expr **out) {
     query_filter *filter = arena_new(b->arena, query_filter);
     filter->kind = kind;
     filter->argument = has(f, FIELD_WITH) ? with->value : SLICE_EMPTY;
+    filter->implied = has(f, FIELD_IMPLIED) && f->list[FIELD_IMPLIED].type == BSON_TYPE_BOOL && f->list[FIELD_IMPLIED].value.p[0];
     TRY(kind->prepare ? kind->prepare(b->op, b->container, filter->argument, &filter->ready) : OK);
     *out = node(b, EXPR_FILTER, 0);
     (*out)->filter = filter;
@@ -458,9 +460,10 @@ static err read_condition(builder *b, const doc_element *e, unsigned depth, quer
     TRY(read_fields(b, e->value, &f));
     unsigned form = f.given & (1u << FIELD_AND | 1u << FIELD_OR | 1u << FIELD_AT | 1u << FIELD_FILTER | 1u << FIELD_KEY);
     bool alone = f.given == form;
+    unsigned filter_only = 1u << FIELD_FILTER | 1u << FIELD_WITH | 1u << FIELD_IMPLIED;
     if (form == 1u << FIELD_AT) {
         TRY(read_test(b, &f, out));
-    } else if (form == 1u << FIELD_FILTER && (alone || f.given == (form | 1u << FIELD_WITH))) {
+    } else if (form == 1u << FIELD_FILTER && !(f.given & ~filter_only)) {
         TRY(read_filter(b, &f, out));
     } else if (form == 1u << FIELD_KEY && (f.given & ~(form | 1u << FIELD_OF | 1u << FIELD_ALONE)) == 1u << FIELD_WITHIN) {
         TRY(read_within(b, &f, out));
@@ -535,6 +538,25 @@ static err read_order(builder *b, slice list, query_select *s) {
         }
         TRY(read_order_part(b, &e, &s->order[s->order_n++]));
     }
+    return OK;
+}
+
+/* ---- one item of each key ---- */
+
+err query__find_each(op *o, arena *a, const container *c, slice each, query *q) {
+    builder b = {.op = o, .arena = a, .container = c};
+    query_key *k = arena_new(a, query_key);
+    doc_element spec, any, separate;
+    uint64_t passed = 0;
+    if (!doc_is_well_formed(each, LIMIT_JSON_DEPTH) || !doc_find_member_counted(each, SLICE_LIT("key"), &spec, &passed)) {
+        return bad(&b, "One item of each key needs a \"key\".");
+    }
+    TRY(read_key(&b, &spec, NULL, k));
+    if (doc_find_member_counted(each, SLICE_LIT("separate"), &separate, &passed) && !read_bytes(&separate, &k->separate)) {
+        return bad(&b, "\"separate\" must be a binary value.");
+    }
+    q->each_any = doc_find_member_counted(each, SLICE_LIT("any"), &any, &passed) && any.type == BSON_TYPE_BOOL && any.value.p[0];
+    q->each = k;
     return OK;
 }
 

@@ -19,6 +19,7 @@ typedef struct query_key {
     slice name;               /* of that index, for explain */
     slice prefix;             /* an order within the entries that begin with this: the index has more paths in front of the pattern's */
     bool last;                /* an order: the last key, not the first, is the item's place */
+    slice separate;           /* of `query.each`: keys that begin with this stand for one item only */
     const query_key_span *spans;
     size_t spans_n;
     const query_key_span *alone; /* narrower spans, for items with one key; alone_n 0: the same */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "query/filter.h"
 #include "query/key.h"
 #include "query/like.h"
 
@@ -313,7 +314,7 @@ static slice spelled_key(reader *r, slice key, bool *whole_out) {
     return arena_copy(r->arena, buf_view(&b));
 }
 
-static void add_keys(reader *r, find_demand *c, const query_key_span *span) {
+void query__demand_add_keys(reader *r, find_demand *c, const query_key_span *span) {
     bool from_whole, to_whole = true;
     slice from = spelled_key(r, span->from, &from_whole);
     slice to = span->to.n ? spelled_key(r, span->to, &to_whole) : type_start(r, INDEX_STRING + 1);
@@ -328,7 +329,7 @@ static void start_keys(reader *r, find_demand *c, const query_expr *e, const fin
     start(r, c, e, p, n);
     for (size_t i = 0; i < n; i++) {
         query_value key = value_string(spans[i].from);
-        spans[i].point ? add_point(r, c, &key) : add_keys(r, c, &spans[i]);
+        spans[i].point ? add_point(r, c, &key) : query__demand_add_keys(r, c, &spans[i]);
     }
 }
 
@@ -343,6 +344,7 @@ static bool read_within(reader *r, const query_select *s, const query_expr *e, f
         find_demand *alone = arena_new(r->arena, find_demand);
         start_keys(r, alone, e, &p, k->alone, k->alone_n);
         c->alone = alone;
+        c->exact = false;
     }
     return true;
 }
@@ -504,7 +506,7 @@ static bool read_binary(reader *r, const query_select *s, const query_expr *e, f
     }
 }
 
-static bool read_part(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+static bool read_path_part(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
     switch (e->kind) {
     case EXPR_BINARY:
         return read_binary(r, s, e, c);
@@ -528,10 +530,16 @@ static bool read_part(reader *r, const query_select *s, const query_expr *e, fin
     }
 }
 
+static bool read_part(reader *r, const query_select *s, const query_expr *e, find_demand *c) {
+    return read_path_part(r, s, e, c) || query__demand_keys(r, s, e, c);
+}
+
 static void read_all(reader *r, const query_expr *e, find_demands *all) {
     if (e->kind == EXPR_BINARY && e->op == OP_AND) {
         read_all(r, e->items[0], all);
         read_all(r, e->items[1], all);
+    } else if (e->kind == EXPR_FILTER && e->filter->implied) {
+        return; /* the other operands decide it */
     } else if (all->n < FIND_DEMANDS_MAX && read_part(r, r->query->select, e, &all->list[all->n])) {
         all->n++;
         all->n += query__demand_more_words(r, r->query->select, e, all->list + all->n, FIND_DEMANDS_MAX - all->n);

@@ -1,4 +1,4 @@
-/* demand_int.h — within query/: shared by demand.c and demand_special.c. */
+/* demand_int.h — within query/: shared by demand.c, demand_keys.c and demand_special.c. */
 #pragma once
 
 #include "query/demand.h"
@@ -16,6 +16,13 @@ typedef struct query__demand_reader {
 bool query__demand_path(const query_select *s, const query_expr *e, find_path *path_out);
 bool query__is_constant(const query_expr *e); /* it has the same value for every row, and in every run */
 bool query__demand_constant(query__demand_reader *r, const query_expr *e, query_value *value_out);
+
+/* Adds the entries of a key index with keys of the span. The demand is of that index. */
+struct query_key_span;
+void query__demand_add_keys(query__demand_reader *r, find_demand *c, const struct query_key_span *span);
+
+/* A comparison, IN, BETWEEN, LIKE, STARTSWITH or ARRAY_CONTAINS of a path that a key index begins with. */
+bool query__demand_keys(query__demand_reader *r, const query_select *s, const query_expr *e, find_demand *c);
 
 /* ST_WITHIN and ST_INTERSECTS of a path and a constant shape, in either order. */
 bool query__demand_shapes(query__demand_reader *r, const query_select *s, const query_expr *call, find_demand *c);

@@ -129,13 +129,17 @@ static err step(mongo_request *q) {
     return OK;
 }
 
+static slice empty_document(void) {
+    return slice_of("\5\0\0\0", 5);
+}
+
 static bool take_input(void *context, const query_found *row) {
     mongo_request *q = context;
     mongo_aggregation *a = aggregation_of(q);
     if (a->need != MQL_NEED_INPUT || a->failed != OK || is_full(q)) {
         return false;
     }
-    a->failed = mql_flow_push(a->flow, a->source.counts_only ? slice_of("\5\0\0\0", 5) : row->body);
+    a->failed = mql_flow_push_times(a->flow, a->source.counts_only ? empty_document() : row->body, row->times);
     a->failed = a->failed != OK ? a->failed : step(q);
     return true;
 }
@@ -230,8 +234,13 @@ static void input_read(call *c) {
     mongo_aggregation *a = aggregation_of(q);
     err code = page_code(q, c);
     if (code == OK) {
+        uint64_t counted = q->transaction ? 0 : q->call.find.outcome.counted;
+        if (!q->transaction && !a->position.n) {
+            mongo_index_uses_add(q->front->index_uses, q->container->space->container, q->call.find.outcome.index);
+        }
         keep_position(&a->position, next_of(q));
         a->input_ended = !next_of(q).n;
+        code = counted ? mql_flow_push_times(a->flow, empty_document(), counted) : OK;
     }
     go_on(q, code);
 }
@@ -255,6 +264,8 @@ static void read_input(mongo_request *q) {
         return;
     }
     begin_find(q, q->container, &a->find, &a->position, input_read);
+    q->call.find.find.counts = a->find.counts;
+    q->call.find.find.each = a->find.each;
     q->call.find.sink = take_input;
     call_find_submit(&q->call.find);
 }
@@ -404,6 +415,13 @@ static size_t leading_filters(slice stages) {
     return n;
 }
 
+void mongo_want_of_source(const mql_source *source, bool in_transaction, mongo_find *f) {
+    bool whole = !in_transaction && !source->sort.n && !source->skip && source->limit == UINT64_MAX;
+    f->count_only = whole && source->counts_only;
+    f->value_path = whole && !source->counts_only ? source->group_path : SLICE_EMPTY;
+    f->distinct = false;
+}
+
 static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, slice let, size_t *from) {
     mongo_find *f = &a->find;
     TRY(mql_pipeline_source(&a->scope.scope, a->pipeline, &a->source, from));
@@ -417,6 +435,7 @@ static err find_source(mongo_request *q, mongo_aggregation *a, slice stages, sli
     f->sort = q->transaction ? SLICE_EMPTY : a->source.sort; /* in a transaction the source only filters */
     f->skip = a->source.skip;
     f->limit = a->source.limit;
+    mongo_want_of_source(&a->source, q->transaction != NULL, f);
     TRY(q->container ? mongo_plan(&a->op, q->container, a->source.match, f) : OK);
     f->hint = mql_missing();
     if ((a->source.sort.n && !f->order.n) || q->transaction) { /* no index has the order */
@@ -439,6 +458,8 @@ static err make_documents(mongo_request *q, mongo_aggregation *a, buf *out) {
         }
         mongo_current_documents(q, out);
         return OK;
+    case MQL_SOURCE_INDEX_STATS:
+        return q->view ? mongo_refuse_view(q) : mongo_index_stats_documents(q, out);
     case MQL_SOURCE_PLAN_CACHE_STATS: /* plans are not kept */
     case MQL_SOURCE_COLLECTION:
     case MQL_SOURCE_NONE:

@@ -18,5 +18,8 @@ typedef struct mongo_pipeline {
 
 void mongo_pipeline_run(mongo_request *q, const mongo_pipeline *p);
 
+/* What the first stage after the source's needs of the documents. */
+void mongo_want_of_source(const mql_source *source, bool in_transaction, mongo_find *f);
+
 void mongo_aggregation_free(mongo_aggregation *a);
 void mongo_aggregation_continue(mongo_request *q); /* fills the batch in q->state, and answers */

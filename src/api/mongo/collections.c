@@ -97,6 +97,7 @@ static err make_collection(mongo_request *q) {
     container_creation *create = mongo_new_change(q, container_creation);
     mongo_make_uuid(q, uuid);
     c->memo.uuid = arena_copy(q->frame->arena, slice_of(uuid, sizeof uuid));
+    c->memo.marks_arrays = true;
     if (!c->memo.indexes.n) {
         c->memo.indexes = mongo_memo_of(&(container){0}).indexes;
     }

@@ -56,7 +56,7 @@ static err answer_count(mongo_request *q) {
     if (c->scan.code != OK) {
         return c->scan.code;
     }
-    uint64_t n = c->n > c->skip ? c->n - c->skip : 0;
+    uint64_t all = c->n + c->scan.counted, n = all > c->skip ? all - c->skip : 0;
     n = n < c->limit ? n : c->limit;
     mql_builder *b = mongo_answer(q);
     n <= INT32_MAX ? mongo_add_int(b, "n", (int32_t)n) : mongo_add_long(b, "n", (int64_t)n);
@@ -113,6 +113,7 @@ err mongo_count(mongo_request *q) {
     c->skip = (uint64_t)skip;
     c->limit = mongo_limit_of(limit);
     c->find = find_of(q, filter);
+    c->find.count_only = true;
     c->scan = (mongo_scan){.find = &c->find, .take = count_one, .done = answer_count};
     TRY(mongo_find_collection(q));
     if (is_of_view(q)) {
@@ -273,6 +274,8 @@ err mongo_distinct(mongo_request *q) {
     TRY(mongo_arg_text(q, "key", &key));
     TRY(split(q, key, d));
     d->find = find_of(q, filter);
+    d->find.value_path = key;
+    d->find.distinct = true;
     d->scan = (mongo_scan){.find = &d->find, .take = take_values, .done = answer_distinct};
     TRY(mongo_find_collection(q));
     if (is_of_view(q)) {

@@ -4,8 +4,6 @@
 #include "api/mongo/cursors.h"
 #include "api/mongo/mongo_int.h"
 
-#define MONGO_VERSION "7.0.0" /* the MongoDB release whose behaviour clients may expect */
-
 err mongo_build_info(mongo_request *q) {
     static const int version[] = {7, 0, 0, 0};
     mql_builder *b = mongo_answer(q);

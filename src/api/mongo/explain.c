@@ -1,4 +1,5 @@
 /* explain: how the documents of a filter are found. Runs the find, and shows the core's explanation in MongoDB's form. */
+#include "api/mongo/aggregate.h"
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/memo.h"
 #include "api/mongo/mongo_int.h"
@@ -14,6 +15,8 @@ typedef struct explanation {
     uint64_t returned, keys, documents, took_us;
     bool by_key;
     bool plan_only;      /* verbosity "queryPlanner" */
+    bool all_plans;      /* verbosity "allPlansExecution" */
+    bool stats;          /* the stages of executionStats are being written */
     query_outcome first; /* of the first page: which indexes it has used */
 } explanation;
 
@@ -50,12 +53,19 @@ static slice used_index(const mongo_find *f, const query_outcome *outcome) {
     return f->order.n ? name_of_order(f->order) : SLICE_EMPTY;
 }
 
-static void add_index(mongo_request *q, mql_builder *b, slice name, bool down) {
+/* What the stage has done; not for verbosity "queryPlanner". */
+static void add_figures(mql_builder *b, const explanation *x, bool keys, bool documents) {
+    if (x->stats) {
+        mongo_add_long(b, "nReturned", (int64_t)x->returned);
+        keys ? mongo_add_long(b, "keysExamined", (int64_t)x->keys) : (void)0;
+        documents ? mongo_add_long(b, "docsExamined", (int64_t)x->documents) : (void)0;
+    }
+}
+
+static void add_key_pattern(const mongo_request *q, mql_builder *b, slice name) {
     doc_walk w;
     doc_element e;
     mongo_index x;
-    mongo_open_document(b, "inputStage");
-    mongo_add_text(b, "stage", SLICE_LIT("IXSCAN"));
     for (doc_walk_init(&w, mongo_memo_of(q->container).indexes); doc_walk_next(&w, &e);) {
         if (mongo_index_read(e.value, &x) && slice_eq(x.name, name)) {
             mongo_add_document(b, "keyPattern", x.key);
@@ -65,15 +75,38 @@ static void add_index(mongo_request *q, mql_builder *b, slice name, bool down) {
         }
     }
     mongo_add_text(b, "indexName", name);
+}
+
+static void add_index(mongo_request *q, mql_builder *b, slice name, bool down) {
+    mongo_open_document(b, "inputStage");
+    mongo_add_text(b, "stage", SLICE_LIT("IXSCAN"));
+    add_figures(b, q->state, true, false);
+    add_key_pattern(q, b, name);
     mongo_add_text(b, "direction", down ? SLICE_LIT("backward") : SLICE_LIT("forward"));
     mql_close(b);
+}
+
+/* Keys alone, or one document of each. */
+static void add_keys(mongo_request *q, mql_builder *b) {
+    const explanation *x = q->state;
+    const mongo_find *f = &x->find;
+    mongo_add_text(b, "stage", slice_str(f->each.n ? "DISTINCT_SCAN" : f->filter.n ? "COUNT_SCAN" : "RECORD_STORE_FAST_COUNT"));
+    add_figures(b, x, true, f->each.n > 0);
+    if (f->keys.n) {
+        add_key_pattern(q, b, f->keys);
+    }
 }
 
 static void add_reading(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
     const explanation *x = q->state;
     const mongo_find *f = &x->find;
+    if (outcome && outcome->keys_only) {
+        add_keys(q, b);
+        return;
+    }
     slice index = outcome && !x->by_key ? used_index(f, outcome) : SLICE_EMPTY;
     mongo_add_text(b, "stage", slice_str(!outcome ? "EOF" : x->by_key ? "IDHACK" : index.n ? "FETCH" : "COLLSCAN"));
+    add_figures(b, x, x->by_key, true);
     if (f->filter.n && !x->by_key) {
         mongo_add_document(b, "filter", f->filter);
     }
@@ -84,41 +117,42 @@ static void add_reading(mongo_request *q, mql_builder *b, const query_outcome *o
     }
 }
 
-/* Reading, and above it a sort in memory if no index has the order. */
-static void add_plan(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
-    const mongo_find *f = &((const explanation *)q->state)->find;
-    mongo_open_document(b, "winningPlan");
-    bool sorts = f->sort.n && !f->order.n && outcome;
-    if (sorts) {
-        mongo_add_text(b, "stage", SLICE_LIT("SORT"));
-        mongo_add_document(b, "sortPattern", f->sort);
-        mongo_add_long(b, "memLimit", (int64_t)MONGO_SORT_BYTES);
+/* Reading, and above it what is made of the documents: their number, groups, or a sort in memory if no index has the order. */
+static void add_plan(mongo_request *q, mql_builder *b, const char *name, const query_outcome *outcome) {
+    const explanation *x = q->state;
+    const mongo_find *f = &x->find;
+    bool sorts = f->sort.n && !f->order.n && outcome, groups = f->value_path.n && !f->distinct;
+    const char *above = !outcome ? NULL : f->count_only ? "COUNT" : groups ? "GROUP" : sorts ? "SORT" : NULL;
+    mongo_open_document(b, name);
+    if (above) {
+        mongo_add_text(b, "stage", slice_str(above));
+        if (sorts) {
+            mongo_add_document(b, "sortPattern", f->sort);
+            mongo_add_long(b, "memLimit", (int64_t)MONGO_SORT_BYTES);
+        }
         mongo_open_document(b, "inputStage");
     }
     add_reading(q, b, outcome);
-    if (sorts) {
+    if (above) {
         mql_close(b);
     }
     mql_close(b);
 }
 
-static void answer(mongo_request *q, const query_outcome *outcome) {
-    const explanation *x = q->state;
-    mql_builder *b = mongo_answer(q);
-    mongo_add_text(b, "explainVersion", SLICE_LIT("1"));
+static void add_planner(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
+    const mongo_find *f = &((const explanation *)q->state)->find;
     mongo_open_document(b, "queryPlanner");
     mongo_add_text(b, "namespace", mongo_namespace(q->frame->arena, q->database, q->collection));
     mongo_add_bool(b, "indexFilterSet", false);
-    mongo_open_document(b, "parsedQuery");
-    mql_close(b);
-    add_plan(q, b, outcome);
+    mongo_add_document(b, "parsedQuery", f->filter.n ? f->filter : slice_of("\5\0\0\0", 5));
+    add_plan(q, b, "winningPlan", outcome);
     mongo_open_array(b, "rejectedPlans");
     mql_close(b);
     mql_close(b);
-    if (x->plan_only) {
-        mongo_end(q);
-        return;
-    }
+}
+
+static void add_stats(mongo_request *q, mql_builder *b, const query_outcome *outcome) {
+    explanation *x = q->state;
     mongo_open_document(b, "executionStats");
     mongo_add_bool(b, "executionSuccess", true);
     mongo_add_long(b, "nReturned", (int64_t)x->returned);
@@ -126,6 +160,27 @@ static void answer(mongo_request *q, const query_outcome *outcome) {
     mongo_add_long(b, "totalKeysExamined", (int64_t)x->keys);
     mongo_add_long(b, "totalDocsExamined", (int64_t)x->documents);
     mongo_add_double(b, "requestCharge", q->op.charge_ru);
+    x->stats = true;
+    add_plan(q, b, "executionStages", outcome);
+    if (x->all_plans) { /* the choice is made by counting keys, not by trying plans */
+        mongo_open_array(b, "allPlansExecution");
+        mql_close(b);
+    }
+    mql_close(b);
+}
+
+static void answer(mongo_request *q, const query_outcome *outcome) {
+    explanation *x = q->state;
+    mql_builder *b = mongo_answer(q);
+    mongo_add_text(b, "explainVersion", SLICE_LIT("1"));
+    add_planner(q, b, outcome);
+    if (!x->plan_only) {
+        add_stats(q, b, outcome);
+    }
+    mongo_add_document(b, "command", x->command);
+    mongo_open_document(b, "serverInfo");
+    mongo_add_text(b, "host", mongo_own_host(q));
+    mongo_add_text(b, "version", SLICE_LIT(MONGO_VERSION));
     mql_close(b);
     mongo_end(q);
 }
@@ -158,6 +213,8 @@ static void read_page(mongo_request *q, slice from) {
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, found);
     q->call.find.find.where = f->where;
     q->call.find.find.order = f->order;
+    q->call.find.find.counts = f->counts;
+    q->call.find.find.each = f->each;
     q->call.find.find.skip = sorts ? 0 : f->skip;
     q->call.find.find.limit = sorts ? UINT64_MAX : f->limit;
     if (f->one_partition) {
@@ -201,6 +258,7 @@ static err read_stages(mongo_request *q, slice list, mongo_find *f) {
     f->sort = source.sort;
     f->skip = source.skip;
     f->limit = source.limit;
+    mongo_want_of_source(&source, false, f);
     return OK;
 }
 
@@ -233,6 +291,11 @@ static err read_find(mongo_request *q, slice command, slice name, mongo_find *f)
     f->sort = document_in(command, "sort");
     f->skip = find ? count_in(command, "skip", 0) : 0;
     f->limit = find ? count_in(command, "limit", UINT64_MAX) : UINT64_MAX;
+    f->count_only = slice_eq(name, SLICE_LIT("count"));
+    if (slice_eq(name, SLICE_LIT("distinct")) && mql_is_text(mongo_member(command, "key"))) {
+        f->distinct = true;
+        f->value_path = mql_as_text(mongo_member(command, "key"));
+    }
     return q->view ? read_view(q, command, f) : OK;
 }
 
@@ -293,7 +356,8 @@ static err read_verbosity(mongo_request *q, explanation *x) {
     slice text;
     TRY(mongo_arg_text(q, "verbosity", &text));
     x->plan_only = slice_eq(text, SLICE_LIT("queryPlanner"));
-    bool known = !text.n || x->plan_only || slice_eq(text, SLICE_LIT("executionStats")) || slice_eq(text, SLICE_LIT("allPlansExecution"));
+    x->all_plans = !text.n || slice_eq(text, SLICE_LIT("allPlansExecution"));
+    bool known = x->plan_only || x->all_plans || slice_eq(text, SLICE_LIT("executionStats"));
     return known ? OK
                  : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "verbosity must be queryPlanner, executionStats or allPlansExecution");
 }

@@ -90,6 +90,9 @@ static void page_read(call *c) {
         sort_instead(q);
         return;
     }
+    if (c->code == OK && batch_of(q)->is_first) {
+        mongo_index_uses_add(q->front->index_uses, cursor->container->space->container, q->call.find.outcome.index);
+    }
     if (c->code == OK) {
         buf_clear(&cursor->position);
         buf_add_slice(&cursor->position, q->call.find.next);
@@ -360,6 +363,7 @@ static void was_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     batch_of(q)->cursor->ended = true;
     if (c->code == OK) {
+        mongo_index_uses_add(q->front->index_uses, q->container->space->container, SLICE_LIT("_id_"));
         ((find_ask *)q->state)->found = q->call.read.found;
         mongo_work(q, false, show_point, point_shown);
         return;

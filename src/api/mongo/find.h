@@ -19,11 +19,19 @@ typedef struct mongo_find {
     uint64_t skip;
     uint64_t limit; /* UINT64_MAX: none */
 
+    /* what is enough of the documents, if the indexes have it */
+    bool count_only;  /* their number */
+    slice value_path; /* one for each value at this path, with their number; empty: all of them */
+    bool distinct;    /* … without the number; elements of arrays are values too */
+
     double near_most; /* of $near: places within this distance are enough; 0: all. The plan sets it to 0 if no index serves it */
 
     /* the plan */
     slice where; /* a condition of the core; empty: all items */
     slice order; /* an order of the core that gives the sort; empty: no index has it */
+    bool counts; /* index entries tell the number of documents */
+    slice each;  /* one document of each key is enough (query/find.h); empty: it is not */
+    slice keys;  /* `counts`, `each`: the index's name */
     bool one_partition;
     item_key partition; /* if one_partition */
 } mongo_find;

@@ -271,6 +271,7 @@ mongo_front *mongo_open(const mongo_options *options) {
         .cursors = mongo_cursors_new(),
         .sessions = mongo_sessions_new(),
         .operations = mongo_operations_new(),
+        .index_uses = mongo_index_uses_new(),
         .started_ms = clock_wall_ms(&clock_system),
     };
     front->frames.context = front;
@@ -301,5 +302,6 @@ void mongo_close(mongo_front *front) {
     mongo_cursors_free(front->cursors);
     mongo_sessions_free(front->sessions);
     mongo_operations_free(front->operations);
+    mongo_index_uses_free(front->index_uses);
     free(front);
 }

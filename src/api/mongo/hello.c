@@ -29,7 +29,7 @@ struct mongo_hello_state {
 
 /* Clients connect to the hosts of the reply. So the reply has the name and port that this client has used, as far as they are known: the
  * name in the TLS handshake, or the address. */
-static slice own_host(mongo_request *q) {
+slice mongo_own_host(mongo_request *q) {
     char room[HTTP_PEER_BYTES];
     const char *local = frames_local(q->frame->conn, room);
     slice name = frames_server_name(q->frame->conn);
@@ -39,7 +39,7 @@ static slice own_host(mongo_request *q) {
 }
 
 static void add_topology(mongo_request *q, mql_builder *b) {
-    slice host = own_host(q);
+    slice host = mongo_own_host(q);
     mongo_open_document(b, "topologyVersion");
     mongo_add_object_id(b, "processId", q->front->process_id);
     mongo_add_long(b, "counter", 0);

@@ -718,3 +718,34 @@ err mongo_modify_index(mongo_request *q, mongo_memo *memo) {
     mongo_change_collection(q, memo, answer_modified);
     return OK;
 }
+
+/* ---- $indexStats ---- */
+
+static void add_index_stats(mongo_request *q, mql_builder *b, const mongo_index *x, slice host) {
+    uint64_t times = mongo_index_uses_of(q->front->index_uses, q->container->space->container, x->name);
+    mongo_add_text(b, "name", x->name);
+    mongo_add_document(b, "key", x->key);
+    mongo_add_text(b, "host", host);
+    mongo_open_document(b, "accesses");
+    mongo_add_long(b, "ops", (int64_t)times);
+    mql_add(b, SLICE_LIT("since"), mql_date(q->op.arena, q->front->started_ms));
+    mql_close(b);
+    mongo_add_document(b, "spec", x->spec);
+}
+
+err mongo_index_stats_documents(mongo_request *q, buf *out) {
+    doc_walk w;
+    doc_element e;
+    mongo_index x;
+    slice indexes = q->container ? mongo_memo_of(q->container).indexes : SLICE_EMPTY, host = mongo_own_host(q);
+    for (bool more = indexes.n && doc_walk_init(&w, indexes); more && doc_walk_next(&w, &e);) {
+        if (e.type == BSON_TYPE_DOCUMENT && mongo_index_read(e.value, &x)) {
+            buf made = buf_init_counted(BUF_NO_LIMIT, q->op.budget);
+            mql_builder b = mql_build(&made);
+            add_index_stats(q, &b, &x, host);
+            buf_add_slice(out, mql_built(&b));
+            buf_free(&made);
+        }
+    }
+    return OK;
+}

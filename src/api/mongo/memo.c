@@ -33,6 +33,7 @@ mongo_memo mongo_memo_of(const container *c) {
         .slots = bytes_of(c->memo, "slots", BSON_TYPE_ARRAY),
         .options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT),
         .round = round.type == BSON_TYPE_INT32 ? doc_load_i32(round.bytes.p) : 0,
+        .marks_arrays = mql_truth(mongo_member(c->memo, "arrays")),
         .log_minutes = log.type == BSON_TYPE_INT32 ? doc_load_i32(log.bytes.p) : 0,
     };
 }
@@ -51,6 +52,9 @@ slice mongo_memo_write(arena *a, const mongo_memo *memo) {
     }
     if (memo->round) {
         mongo_add_int(&b, "round", memo->round);
+    }
+    if (memo->marks_arrays) {
+        mongo_add_bool(&b, "arrays", true);
     }
     if (memo->log_minutes) {
         mongo_add_int(&b, "log", memo->log_minutes);

@@ -2,7 +2,7 @@
  * UUID; and the container's settings that follow from these.
  *
  *   {"uuid": BinData, "shardKey": {"a.b": "hashed"}, "indexes": [{"v": 2, "key": {"_id": 1}, "name": "_id_"}, …],
- *    "slots": ["email_1", ""], "options": {…}, "round": 1, "log": 1440} */
+ *    "slots": ["email_1", ""], "options": {…}, "round": 1, "arrays": true, "log": 1440} */
 #pragma once
 
 #include "base/op.h"
@@ -17,6 +17,7 @@ typedef struct mongo_memo {
                             mongo_memo_slots */
     slice options;       /* as listCollections shows them; empty: none */
     int32_t round;       /* how often reIndex has built the indexes anew */
+    bool marks_arrays;   /* every document was written by a version that marks arrays in indexes (index/policy.h) */
     int32_t log_minutes; /* how long versions are kept for change streams; 0: not at all */
 } mongo_memo;
 

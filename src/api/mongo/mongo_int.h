@@ -4,6 +4,7 @@
 #include "access/reach.h"
 #include "access/scram.h"
 #include "api/mongo/codes.h"
+#include "api/mongo/index_uses.h"
 #include "api/mongo/mongo.h"
 #include "api/mongo/operations.h"
 #include "api/mongo/sessions.h"
@@ -27,6 +28,7 @@ struct mongo_front {
     mongo_cursors *cursors;
     mongo_sessions *sessions;
     mongo_operations *operations;
+    mongo_index_uses *index_uses;
     uint8_t process_id[12]; /* an ObjectId: topologyVersion.processId */
     int64_t started_ms;
     atomic_uint_fast64_t connections; /* gives out connection ids */
@@ -68,6 +70,8 @@ typedef struct mongo_conn {
     char last_command[MONGO_NAME_SHOWN + 1];
     double last_charge_ru, last_ms;
 } mongo_conn;
+
+#define MONGO_VERSION "7.0.0" /* the MongoDB release whose behaviour clients may expect */
 
 /* ---- a request ---- */
 
@@ -326,3 +330,5 @@ err mongo_current_op(mongo_request *q);
 /* ---- documents of stages about the server and the collection, one after the other ---- */
 void mongo_current_documents(mongo_request *q, buf *out);
 MUST_CHECK err mongo_coll_stats_document(mongo_request *q, buf *out);
+slice mongo_own_host(mongo_request *q);                                 /* the name and port that the client has used; hello.c */
+MUST_CHECK err mongo_index_stats_documents(mongo_request *q, buf *out); /* $indexStats; indexes.c */

@@ -64,10 +64,13 @@ static void add_conditions(planner *p, const mql_node *n, unsigned depth) {
     }
 }
 
-static void add_filter(planner *p, const mongo_find *f) {
+static void add_filter(planner *p, const mongo_find *f, bool implied) {
     mql_open_next(p->b, BSON_TYPE_DOCUMENT);
     mongo_add_int(p->b, "filter", QUERY_FILTER_MONGO);
     mongo_add_document(p->b, "with", mongo_filter_argument(p->op->arena, f));
+    if (implied) {
+        mongo_add_bool(p->b, "implied", true);
+    }
     mql_close(p->b);
 }
 
@@ -151,9 +154,10 @@ static err plan_filter(op *o, const mongo_planner *indexes, const mql_match *mat
     buf out = buf_init(LIMIT_FIND_BYTES);
     mql_builder b = mql_build(&out);
     planner p = {.op = o, .indexes = indexes, .b = &b};
+    bool decided = f->counts || f->each.n;
     mongo_open_array(&b, "and");
-    add_conditions(&p, mql_match_root(match), 0);
-    add_filter(&p, f);
+    decided ? mongo_planner_add_deciding(indexes, &b, mql_match_root(match)) : add_conditions(&p, mql_match_root(match), 0);
+    add_filter(&p, f, decided);
     mql_close(&b);
     f->where = mongo_built_copy(o->arena, &b, &out);
     return f->where.n ? OK : op_fail_as(o, E_BAD_REQUEST, CODE_BAD_VALUE, "The filter is too large.");
@@ -177,7 +181,8 @@ err mongo_plan(op *o, const container *c, const mql_match *match, mongo_find *f)
     pkey partition;
     mongo_planner *indexes;
     match = f->filter.n ? match : NULL;
-    if (!match && !f->sort.n && mql_is_missing(f->hint)) {
+    f->counts = f->count_only && !match; /* the core knows how many there are */
+    if (!match && !f->sort.n && mql_is_missing(f->hint) && !f->value_path.n) {
         return OK;
     }
     if (match && c->key.n && !f->collation.n && partition_of(o, c, f->filter, &partition)) {
@@ -189,6 +194,7 @@ err mongo_plan(op *o, const container *c, const mql_match *match, mongo_find *f)
     if (!near || !mongo_planner_is_useful(indexes, near)) { /* without an index each ring would read everything */
         f->near_most = 0;
     }
+    TRY(mongo_planner_decide(indexes, match ? mql_match_root(match) : NULL, f));
     TRY(match ? plan_filter(o, indexes, match, f) : OK);
     return plan_order(o, indexes, match, f);
 }

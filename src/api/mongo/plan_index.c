@@ -19,7 +19,9 @@ struct mongo_planner {
     const mql_collation *collation;
     usable list[USABLE_MAX];
     size_t n;
-    bool built; /* no index is being built */
+    bool built;             /* no index is being built */
+    bool marks_arrays;      /* as in the memo */
+    const usable *deciding; /* see mongo_planner_decide; NULL: none */
 };
 
 /* ---- the collection's indexes ---- */
@@ -51,6 +53,7 @@ err mongo_planner_begin(op *o, const container *c, const mongo_find *f, mongo_pl
     mongo_index x;
     bool hinted = mql_is_missing(f->hint) || is_natural(f->hint);
     *p = (mongo_planner){.op = o, .find = f};
+    p->marks_arrays = memo.marks_arrays;
     p->built = slice_eq(c->api, MONGO_API) && container_space_progress(c->space) >= 100;
     if (f->collation.n) {
         TRY(mql_collation_shared(o, f->collation, &p->collation));
@@ -238,9 +241,12 @@ static void add_value(arena *a, spans *s, slice key) {
     }
 }
 
-/* The keys on one side of a bound, within its class. */
+/* The keys on one side of a bound, within its class. NaN, which sorts before all numbers, is less than none. */
 static span side_of(arena *a, const mql_collation *c, const mql_node *n) {
     slice key = spelled(a, c, n->value), class = class_start(a, mql_class(n->value.type));
+    if (is_upper(n->kind) && mql_is_number(n->value)) {
+        return (span){.from = after(a, spelled(a, c, mql_double(a, NAN))), .to = n->kind == MQL_LTE ? after(a, key) : key};
+    }
     return is_lower(n->kind) ? (span){.from = n->kind == MQL_GT ? after(a, key) : key, .to = after(a, class)}
                              : (span){.from = class, .to = n->kind == MQL_LTE ? after(a, key) : key};
 }
@@ -459,8 +465,9 @@ static void add_spans(arena *a, mql_builder *b, const char *name, const spans *s
     mql_close(b);
 }
 
-/* Fills in the spans that every matching document has a key in; `alone_out`: narrower ones, of documents with one key. False: none. */
-static bool spans_of(const mongo_planner *p, const usable *u, const mql_node *of, spans *out, spans *alone_out) {
+/* Fills in the spans that every matching document has a key in; `alone_out`: narrower ones, of documents with one key; `used_out`: how many
+ * conditions they stand for. False: none. */
+static bool spans_of(const mongo_planner *p, const usable *u, const mql_node *of, spans *out, spans *alone_out, size_t *used_out) {
     const mql_sort *pattern = mql_index_pattern(u->keys);
     const mql_collation *collation = mql_index_collation(u->keys);
     arena *a = p->op->arena;
@@ -468,6 +475,7 @@ static bool spans_of(const mongo_planner *p, const usable *u, const mql_node *of
     bool equal = true;
     *out = spans_new(a, 1);
     *alone_out = (spans){0};
+    *used_out = 0;
     out->list[out->n++] = (span){0};
     for (; i < pattern->n && equal && is_apart(pattern, i); i++) {
         const mql_node *other, *c = condition_on(p, u, of, pattern->parts[i].path, &other);
@@ -481,6 +489,7 @@ static bool spans_of(const mongo_planner *p, const usable *u, const mql_node *of
         }
         *out = extended(a, out, &next, pattern->parts[i].descending);
         equal = is_equality(c) || c->kind == MQL_IN;
+        *used_out += 1 + (other != NULL);
     }
     for (size_t j = 0; j < out->n && equal && i == pattern->n; j++) { /* every field has a value: these are the keys */
         out->list[j].point = true;
@@ -643,6 +652,7 @@ void mongo_planner_add(const mongo_planner *p, mql_builder *b, const mql_node *n
     for (size_t i = 0; i < p->n; i++) {
         spans s, alone;
         slice stem;
+        size_t used;
         if (!is_served(p, &p->list[i], n)) {
             continue;
         }
@@ -651,9 +661,116 @@ void mongo_planner_add(const mongo_planner *p, mql_builder *b, const mql_node *n
         } else if (is_special(&p->list[i])) {
             alone = (spans){0};
             spans_of_special(p, &p->list[i], n, &s) ? add_condition(p, b, &p->list[i], &s, &alone) : (void)0;
-        } else if (spans_of(p, &p->list[i], n, &s, &alone)) {
+        } else if (spans_of(p, &p->list[i], n, &s, &alone, &used)) {
             add_condition(p, b, &p->list[i], &s, &alone);
         }
+    }
+}
+
+/* ---- what keys alone tell ---- */
+
+/* Whether keys in the condition's spans tell that a document matches. A key of null does not tell what is null. */
+static bool is_told(const mql_node *n) {
+    return is_equality(n) || is_lower(n->kind) || is_upper(n->kind) || n->kind == MQL_IN;
+}
+
+/* Whether the documents with keys in the index's spans are those that match. */
+static bool decides(const mongo_planner *p, const usable *u, const mql_node *root) {
+    spans s, alone;
+    slice stem;
+    size_t used, all = 0;
+    if (is_special(u) || mql_index_is_wildcard(u->keys, &stem) || !has_all(p, u, root)) {
+        return false;
+    }
+    for (const mql_node *n = root ? conjuncts(root) : NULL; n; n = next_conjunct(root, n), all++) {
+        if (!is_told(n)) {
+            return false;
+        }
+    }
+    return !root || (spans_of(p, u, root, &s, &alone, &used) && used == all);
+}
+
+static bool has_number_name(slice path) {
+    for (bool more = true; more;) {
+        const char *dot = memchr(path.p, '.', path.n);
+        slice name = slice_of(path.p, dot ? (size_t)(dot - path.p) : path.n);
+        more = dot != NULL;
+        if (is_number_step(name)) {
+            return true;
+        }
+        path = slice_skip(path, name.n + more);
+    }
+    return false;
+}
+
+/* Whether the key tells the value at the path: strings must not compare equal that the find tells apart. */
+static bool tells_path(const mongo_planner *p, const usable *u, slice path, size_t *at_out) {
+    const mql_sort *pattern = mql_index_pattern(u->keys);
+    const mql_collation *c = mql_index_collation(u->keys);
+    bool found = false;
+    for (size_t i = 0; i < pattern->n && !found; i++) {
+        found = slice_eq(pattern->parts[i].path, path);
+        *at_out = i;
+    }
+    return found && (!c || c == p->collation) && !has_number_name(path);
+}
+
+/* The keys in which the field after the prefix is null: it may be missing too, which is no value. */
+static mql_value keys_of_null(const mongo_planner *p, const usable *u, slice prefix, size_t at) {
+    buf key = buf_init(BUF_NO_LIMIT);
+    buf_add_slice(&key, prefix);
+    mql_key_add(&key, mql_index_collation(u->keys), mql_null(), mql_index_pattern(u->keys)->parts[at].descending);
+    mql_value bytes = binary(p->op->arena, buf_view(&key));
+    buf_free(&key);
+    return bytes;
+}
+
+static slice each_of(const mongo_planner *p, const usable *u, const mql_node *root, const mongo_find *f, size_t at) {
+    buf out = buf_init(BUF_NO_LIMIT);
+    mql_builder b = mql_build(&out);
+    slice prefix;
+    mongo_add_document(&b, "key", u->spec);
+    if (f->distinct) {
+        equal_fields(p, u, root, at, &prefix);
+        mql_add(&b, SLICE_LIT("separate"), keys_of_null(p, u, prefix, at));
+        mongo_add_bool(&b, "any", !root);
+    }
+    return mongo_built_copy(p->op->arena, &b, &out);
+}
+
+/* Whether the index gives one document of each value. Distinct values need the fields in front of theirs to have one value, to tell which
+ * keys are of documents without a value. */
+static bool gives_each(const mongo_planner *p, const usable *u, const mql_node *root, const mongo_find *f, size_t *at_out) {
+    slice prefix;
+    bool arrays_known = p->marks_arrays || (f->distinct && !root);
+    return arrays_known && tells_path(p, u, f->value_path, at_out) && decides(p, u, root) &&
+           (!f->distinct || equal_fields(p, u, root, *at_out, &prefix) == *at_out);
+}
+
+err mongo_planner_decide(mongo_planner *p, const mql_node *root, mongo_find *f) {
+    size_t at = 0, best_at = 0;
+    for (size_t i = 0; i < p->n && p->built; i++) {
+        const usable *u = &p->list[i];
+        bool good = f->value_path.n ? gives_each(p, u, root, f, &at) : f->count_only && root && decides(p, u, root);
+        bool shorter = !p->deciding || mql_index_pattern(u->keys)->n < mql_index_pattern(p->deciding->keys)->n;
+        if (good && shorter) {
+            p->deciding = u;
+            best_at = at;
+        }
+    }
+    if (p->deciding) {
+        f->keys = p->deciding->index.name;
+        f->counts = f->counts || !f->value_path.n;
+        f->each = f->value_path.n ? each_of(p, p->deciding, root, f, best_at) : SLICE_EMPTY;
+    }
+    return OK;
+}
+
+void mongo_planner_add_deciding(const mongo_planner *p, mql_builder *b, const mql_node *root) {
+    spans s, alone;
+    size_t used;
+    if (spans_of(p, p->deciding, root, &s, &alone, &used)) {
+        add_condition(p, b, p->deciding, &s, &alone);
     }
 }
 

@@ -23,5 +23,10 @@ MUST_CHECK err mongo_planner_begin(op *o, const container *c, const mongo_find *
 bool mongo_planner_is_useful(const mongo_planner *p, const mql_node *n);
 void mongo_planner_add(const mongo_planner *p, mql_builder *b, const mql_node *n);
 
+/* Whether keys of one index are enough of what the find wants of the documents (count_only, value_path): then sets its counts or each, and
+ * mongo_planner_add_deciding appends the index's conditions. `root`: of the filter; NULL: all documents. */
+MUST_CHECK err mongo_planner_decide(mongo_planner *p, const mql_node *root, mongo_find *f);
+void mongo_planner_add_deciding(const mongo_planner *p, mql_builder *b, const mql_node *root);
+
 /* The order of the core that gives the sort; empty if no index has it. In the operation's arena. */
 slice mongo_planner_order(const mongo_planner *p, const mql_node *root, const mql_sort *sort);

@@ -5,6 +5,7 @@
 static bool sink(void *context, const query_found *row) {
     mongo_request *q = context;
     mongo_scan *s = q->scan;
+    s->times = row->times;
     bool taken = s->take(q, row->body);
     s->stopped = s->stopped || !taken;
     return taken;
@@ -21,7 +22,11 @@ static void page_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     mongo_scan *s = q->scan;
     if (!q->transaction) { /* a transaction has set it already */
+        if (c->code == OK && !s->from.n) {
+            mongo_index_uses_add(q->front->index_uses, q->container->space->container, q->call.find.outcome.index);
+        }
         s->from = q->call.find.next;
+        s->counted += c->code == OK ? q->call.find.outcome.counted : 0;
     }
     s->from = s->stopped ? SLICE_EMPTY : s->from;
     s->code = c->code != OK ? c->code : s->failed;
@@ -47,6 +52,8 @@ static void read_page(mongo_request *q) {
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, page_read);
     q->call.find.find.where = f->where;
     q->call.find.find.order = f->order;
+    q->call.find.find.counts = f->counts;
+    q->call.find.find.each = f->each;
     if (f->one_partition) {
         q->call.find.find.scope = query_scope_partition(&f->partition);
     }
@@ -64,6 +71,8 @@ void mongo_scan_start(mongo_request *q, mongo_scan *scan) {
     scan->from = SLICE_EMPTY;
     scan->stopped = false;
     scan->code = scan->failed = OK;
+    scan->times = 1;
+    scan->counted = 0;
     read_page(q);
 }
 

@@ -15,6 +15,8 @@ struct mongo_scan {
     size_t rows_max;      /* documents of a page; 0: the core's limit */
     container *container; /* in a transaction: another one than the request's; NULL: the request's */
     bool paused;          /* in a transaction: `take` wants the page to end before the next document */
+    uint64_t times;       /* how many documents the one that is taken stands for (query_found) */
+    uint64_t counted;     /* documents that were not taken, but counted by an index; only if the find counts */
     slice from;           /* where the next page begins */
     bool stopped;         /* `take` has stopped it */
     err failed;           /* by `take` */

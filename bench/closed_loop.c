@@ -15,7 +15,8 @@
 
 #include "histogram.h"
 
-enum { CONNECTIONS_MAX = 1024, SILENCE_MS = 20000 };
+enum { CONNECTIONS_MAX = 1024, SILENCE_MS = 120000 };
+static const uint64_t least_wait_ns = 60000000000;
 
 loop_flags loop = {.key = EMULATOR_KEY, .connections = 32, .items = 10000, .size = 1024, .seconds = 3, .warm_up = 0.5};
 static const char *tool;
@@ -38,7 +39,8 @@ void loop_die(const char *what) {
 static void usage(const char *modes) {
     fprintf(stderr,
             "usage: %s --port N [--setup] [--mode %s] [--connections 32] [--items 10000]\n"
-            "       [--first N] [--size 1024] [--seconds 3] [--warm-up 0.5] [--key KEY] [--throughput RU]\n",
+            "       [--first N] [--size 1024] [--seconds 3] [--warm-up 0.5] [--key KEY] [--throughput RU]\n"
+            "       [--ask QUESTION] [--least N] [--open]\n",
             tool, modes);
     exit(2);
 }
@@ -78,6 +80,15 @@ static bool take_flag(int flag) {
     case 'S':
         loop.setup = true;
         return true;
+    case 'a':
+        loop.ask = optarg;
+        return true;
+    case 'l':
+        loop.least = strtoull(optarg, NULL, 10);
+        return true;
+    case 'o':
+        loop.open = true;
+        return true;
     default:
         return false;
     }
@@ -85,9 +96,11 @@ static bool take_flag(int flag) {
 
 void loop_parse(int argc, char **argv, const char *name, const char *modes, size_t size_max) {
     static const struct option options[] = {
-        {"port", 1, NULL, 'p'},  {"mode", 1, NULL, 'm'},  {"connections", 1, NULL, 'c'}, {"items", 1, NULL, 'i'},
-        {"first", 1, NULL, 'f'}, {"size", 1, NULL, 's'},  {"seconds", 1, NULL, 't'},     {"warm-up", 1, NULL, 'w'},
-        {"key", 1, NULL, 'k'},   {"setup", 0, NULL, 'S'}, {"throughput", 1, NULL, 'u'},  {0},
+        {"port", 1, NULL, 'p'},    {"mode", 1, NULL, 'm'},       {"connections", 1, NULL, 'c'},
+        {"items", 1, NULL, 'i'},   {"first", 1, NULL, 'f'},      {"size", 1, NULL, 's'},
+        {"seconds", 1, NULL, 't'}, {"warm-up", 1, NULL, 'w'},    {"key", 1, NULL, 'k'},
+        {"setup", 0, NULL, 'S'},   {"throughput", 1, NULL, 'u'}, {"ask", 1, NULL, 'a'},
+        {"least", 1, NULL, 'l'},   {"open", 0, NULL, 'o'},       {0},
     };
     tool = name;
     for (int flag; (flag = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -175,7 +188,7 @@ static void drive(const loop_work *w, loop_connection *const *connections) {
             if (w->fills || now >= counted) {
                 count(c, now, ok);
             }
-            if (!w->fills && now >= end) {
+            if (!w->fills && now >= end && (requests >= loop.least || now >= end + least_wait_ns)) {
                 c->done = true;
             } else {
                 send_next(c, w);
@@ -183,12 +196,12 @@ static void drive(const loop_work *w, loop_connection *const *connections) {
             active -= c->done;
         }
         if (n == 0) {
-            loop_die("no answer for twenty seconds");
+            loop_die("no answer for two minutes");
         }
     }
     close(epoll);
-    if (w->fills) {
-        loop.seconds = (double)(now_ns() - start) / 1e9;
+    if (w->fills || loop.least) {
+        loop.seconds = (double)(now_ns() - (w->fills ? start : counted)) / 1e9;
     }
 }
 

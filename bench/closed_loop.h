@@ -20,6 +20,9 @@ typedef struct loop_flags {
     size_t size;         /* of an item */
     double seconds, warm_up;
     bool setup;
+    const char *ask; /* the name of a question (question.h); NULL: none */
+    uint64_t least;  /* the run goes on until it has had so many answers, for a minute at most */
+    bool open;       /* the server asks for no password */
 } loop_flags;
 extern loop_flags loop;
 

@@ -1,7 +1,8 @@
 /* wire_load.c — wire_load: closed loops over MongoDB's and Redis's wire protocols, so that both are driven by the same client.
  *
  * Connections to MongoDB authenticate with SCRAM-SHA-256. Modes: find and get read items at random; insert adds new ones; fill loads the
- * items 0 … N-1 in batches. */
+ * items 0 … N-1 in batches; records does so with the records of the queries (data.h), and indexes makes their indexes; ask asks a question
+ * of question.h, print prints its first answers. */
 #include <bson/bson.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -13,6 +14,7 @@
 
 #include "closed_loop.h"
 #include "data.h"
+#include "question.h"
 
 enum { INPUT_BYTES = 1 << 20, HEADER = 16, OP_MSG = 2013, HASH = 32, FILL_BATCH = 100 };
 typedef struct protocol {
@@ -22,6 +24,7 @@ typedef struct protocol {
 
 static uint64_t random_state = DATA_SEED;
 static char *item_text;
+static const question *asked;
 
 /* ---- MongoDB ---- */
 
@@ -167,12 +170,59 @@ static void send_find(loop_connection *c) {
     bson_destroy(&command);
 }
 
-/* A plain item as the SQL measurements have it, with `_id` in front. */
+static void send_question(loop_connection *c) {
+    static char text[4096];
+    bson_t command;
+    bson_error_t error;
+    size_t n = question_command(asked, data_random(&random_state) % loop.items, text);
+    if (!bson_init_from_json(&command, text, (ssize_t)n, &error)) {
+        fprintf(stderr, "wire_load: %s: %s\n", asked->name, error.message);
+        exit(1);
+    }
+    BSON_APPEND_UTF8(&command, "$db", "bench");
+    send_command(c, &command);
+    bson_destroy(&command);
+}
+
+/* The answers to the first questions, one in each line. */
+static void print_answers(loop_connection *c) {
+    bson_t reply;
+    for (uint64_t i = 0; i < loop.least; i++) {
+        send_question(c);
+        size_t n = receive_whole(c->fd, c->in);
+        char *text = bson_init_static(&reply, (const uint8_t *)c->in + 21, n - 21) ? bson_as_relaxed_extended_json(&reply, NULL) : NULL;
+        printf("%s\n", text ? text : "{}");
+        bson_free(text);
+    }
+}
+
+static void make_indexes(loop_connection *c) {
+    static const char *const keys[] = {"{\"email\":1}", "{\"city\":1}", "{\"created\":1}", "{\"country\":1,\"status\":1}"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char text[256];
+        bson_t command;
+        snprintf(text, sizeof text, "{\"createIndexes\":\"items\",\"indexes\":[{\"key\":%s,\"name\":\"i%zu\"}],\"$db\":\"bench\"}", keys[i],
+                 i);
+        bson_init_from_json(&command, text, -1, NULL);
+        send_command(c, &command);
+        bson_destroy(&command);
+        if (!reply_is_ok(c->in, receive_whole(c->fd, c->in))) {
+            fprintf(stderr, "wire_load: an index was refused\n");
+            exit(1);
+        }
+    }
+}
+
+static bool is_mode(const char *name) {
+    return strcmp(loop.mode, name) == 0;
+}
+
+/* An item as the SQL measurements have it, with `_id` in front. */
 static void add_item(bson_t *list, unsigned at, uint64_t number) {
     char id[32], key[12];
     bson_t item, fields;
     bson_error_t error;
-    size_t n = data_item(DATA_PLAIN, number, loop.size, item_text);
+    size_t n = data_item(is_mode("records") ? DATA_BY_ID : DATA_PLAIN, number, loop.size, item_text);
     if (!bson_init_from_json(&fields, item_text, (ssize_t)n, &error)) {
         fprintf(stderr, "wire_load: %s\n", error.message);
         exit(1);
@@ -252,8 +302,9 @@ static const struct {
     const char *name;
     protocol protocol;
 } modes[] = {
-    {"find", {true, send_find}}, {"insert", {true, send_insert}}, {"fill", {true, send_fill}},
-    {"get", {false, send_get}},  {"set", {false, send_set}},
+    {"find", {true, send_find}},      {"insert", {true, send_insert}}, {"fill", {true, send_fill}},
+    {"records", {true, send_fill}},   {"get", {false, send_get}},      {"ask", {true, send_question}},
+    {"print", {true, send_question}}, {"indexes", {true, send_find}},  {"set", {false, send_set}},
 };
 
 static const protocol *protocol_named(const char *name) {
@@ -283,19 +334,28 @@ static bool answered_by_redis(const loop_connection *c, bool *ok_out) {
 
 int main(int argc, char **argv) {
     loop.mode = "find";
-    loop_parse(argc, argv, "wire_load", "find|insert|fill|get|set", INPUT_BYTES / 2);
+    loop_parse(argc, argv, "wire_load", "find|insert|fill|records|indexes|ask|print|get|set", INPUT_BYTES / 2);
     const protocol *p = protocol_named(loop.mode);
+    asked = loop.ask ? question_find(loop.ask) : NULL;
+    if ((is_mode("ask") || is_mode("print")) && (!asked || !asked->mongo)) {
+        fprintf(stderr, "wire_load: --ask names no question\n");
+        return 2;
+    }
     item_text = malloc(loop.size + 4096);
     loop_connection *connections = calloc((size_t)loop.connections, sizeof *connections);
     loop_connection **list = calloc((size_t)loop.connections, sizeof *list);
     for (int i = 0; i < loop.connections; i++) {
         list[i] = &connections[i];
         loop_connect(list[i], INPUT_BYTES);
-        if (p->mongo) {
+        if (p->mongo && !loop.open) {
             authenticate(list[i]);
         }
     }
-    bool fills = strcmp(loop.mode, "fill") == 0 || strcmp(loop.mode, "set") == 0;
+    if (is_mode("print") || is_mode("indexes")) {
+        is_mode("print") ? print_answers(list[0]) : make_indexes(list[0]);
+        return 0;
+    }
+    bool fills = is_mode("fill") || is_mode("records") || is_mode("set");
     loop_run(&(loop_work){.fills = fills, .request = p->request, .answered = p->mongo ? answered_by_mongo : answered_by_redis}, list);
     return 0;
 }

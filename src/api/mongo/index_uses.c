@@ -9,7 +9,7 @@
 enum { ROOM_FIRST = 64 };
 
 typedef struct used {
-    uint64_t name; /* hash of the container's number and the index's name */
+    uint64_t name;  /* hash of the container's number and the index's name */
     uint64_t times; /* 0: a free place */
 } used;
 

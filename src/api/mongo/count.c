@@ -13,16 +13,13 @@ enum { ARRAY_BYTES_MAX = 16 * 1024 * 1024, STEPS_MAX = 180 };
 /* q->state begins with the find. */
 static err plan(mongo_request *q) {
     mongo_scope scope;
-    const mql_match *match;
+    const mql_match *match = NULL;
     mongo_find *f = q->state;
     TRY(mongo_arg_hint(q, &f->hint));
     TRY(mongo_arg_collation(q, &f->collation));
-    if (!f->filter.n) {
-        return OK;
-    }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, SLICE_EMPTY, q->now_ms, &scope));
     TRY(mongo_scope_collate(&q->op, q->container, f->collation, &scope));
-    TRY(mql_match_parse(&scope.scope, f->filter, &match));
+    TRY(f->filter.n ? mql_match_parse(&scope.scope, f->filter, &match) : OK);
     return q->container ? mongo_plan(&q->op, q->container, match, f) : OK;
 }
 

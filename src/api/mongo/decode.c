@@ -12,6 +12,26 @@ mql_value mongo_member(slice document, const char *name) {
     return document.n && doc_find_member_counted(document, slice_str(name), &e, &passed) ? mql_of(&e) : mql_missing();
 }
 
+bool mongo_get(const mongo_request *q, const char *name, doc_element *e) {
+    slice key = slice_str(name);
+    uint64_t passed = 0;
+    if (!q->members_n) {
+        return doc_find_member_counted(q->message.body, key, e, &passed);
+    }
+    for (size_t i = 0; i < q->members_n; i++) {
+        if (slice_eq(q->members[i].key, key)) {
+            *e = q->members[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+mql_value mongo_arg(const mongo_request *q, const char *name) {
+    doc_element e;
+    return mongo_get(q, name, &e) ? mql_of(&e) : mql_missing();
+}
+
 static err wrong_type(mongo_request *q, const char *name, mql_value v, const char *expected) {
     return op_fail_as(&q->op, E_BAD_REQUEST, CODE_TYPE_MISMATCH, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'",
                       q->command->name, name, mql_type_name(v.type), expected);
@@ -45,7 +65,7 @@ err mongo_arg_hint(mongo_request *q, mql_value *hint_out) {
 }
 
 err mongo_collation_of(mongo_request *q, slice given, slice *collation_out) {
-    mql_value of_collection = q->container && !q->view ? mongo_member(mongo_memo_of(q->container).options, "collation") : mql_missing();
+    mql_value of_collection = q->container && !q->view ? mongo_memo_option(q->container, "collation") : mql_missing();
     slice own = q->view ? q->view->collation : of_collection.type == BSON_TYPE_DOCUMENT ? of_collection.bytes : SLICE_EMPTY;
     const mql_collation *collation;
     *collation_out = given.n ? given : own;
@@ -202,7 +222,11 @@ err mongo_check_collection(op *o, slice name) {
 }
 
 slice mongo_namespace(arena *a, slice database, slice collection) {
-    return arena_printf(a, "%.*s.%.*s", (int)database.n, database.p, (int)collection.n, collection.p);
+    char *text = arena_alloc(a, database.n + 1 + collection.n);
+    memcpy(text, database.n ? database.p : "", database.n);
+    text[database.n] = '.';
+    memcpy(text + database.n + 1, collection.n ? collection.p : "", collection.n);
+    return slice_of(text, database.n + 1 + collection.n);
 }
 
 bool mongo_split_namespace(slice text, slice *database_out, slice *collection_out) {

@@ -22,7 +22,7 @@ static err read_text_index(op *o, const container *c, mongo_scope *s) {
 }
 
 err mongo_scope_collate(op *o, const container *c, slice collation, mongo_scope *s) {
-    TRY(c ? read_text_index(o, c, s) : OK);
+    TRY(c && mongo_memo_has_text(c) ? read_text_index(o, c, s) : OK);
     return collation.n ? mql_collation_shared(o, collation, &s->scope.collation) : OK;
 }
 

@@ -372,6 +372,47 @@ static void was_read(call *c) {
     mongo_batch_answer(q, c->code == E_NOT_FOUND ? OK : c->code);
 }
 
+static err prepare_point(mongo_request *q);
+static void read_point(mongo_request *q, err code);
+
+/* Writes the document straight into the reply. */
+static void answer_plain(mongo_request *q, const item_found *found) {
+    mql_builder *b = mongo_answer(q);
+    mongo_open_document(b, "cursor");
+    mongo_open_array(b, "firstBatch");
+    if (found) {
+        mql_add_next(b, mql_document(found->body));
+    }
+    mql_close(b);
+    mongo_add_long(b, "id", 0);
+    mongo_add_text(b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
+    mql_close(b);
+    mongo_end(q);
+}
+
+/* A large document is read again, and copied in pieces of work. */
+static void was_read_plain(call *c) {
+    enum { PLAIN_BYTES = 256 * 1024 };
+    mongo_request *q = (mongo_request *)c;
+    item_found found = c->code == OK ? q->call.read.found : (item_found){0};
+    bool large = c->code == OK && found.body.n > PLAIN_BYTES;
+    if (c->code != OK && c->code != E_NOT_FOUND) {
+        mongo_fail(q, c->code);
+        return;
+    }
+    if (large) {
+        item_give(&found);
+        mongo_work(q, q->large, prepare_point, read_point);
+        return;
+    }
+    q->op.detail_n = 0;
+    if (c->code == OK) {
+        mongo_index_uses_add(q->front->index_uses, q->container->space->container, SLICE_LIT("_id_"));
+    }
+    answer_plain(q, c->code == OK ? &found : NULL);
+    item_give(&found);
+}
+
 static err prepare_point(mongo_request *q) {
     const find_ask *a = q->state;
     mongo_batch *b;
@@ -386,6 +427,12 @@ static void read_point(mongo_request *q, err code) {
         return;
     }
     call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read);
+    q->call.read.key = ((find_ask *)q->state)->key;
+    call_read_submit(&q->call.read);
+}
+
+static void read_plain(mongo_request *q) {
+    call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read_plain);
     q->call.read.key = ((find_ask *)q->state)->key;
     call_read_submit(&q->call.read);
 }
@@ -458,7 +505,9 @@ err mongo_find_documents(mongo_request *q) {
     TRY(mongo_arg_collation(q, &a->find.collation));
     bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip && !a->find.collation.n &&
                   mql_is_missing(a->find.hint) && mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);
-    if (by_key) {
+    if (by_key && a->by_key_alone && a->find.projection.n <= 5 && a->find.variables.n <= 5) {
+        read_plain(q);
+    } else if (by_key) {
         mongo_work(q, q->large, prepare_point, read_point);
     } else {
         mongo_work(q, q->large, prepare_find, run_find);

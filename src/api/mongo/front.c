@@ -39,14 +39,18 @@ static err check_access(mongo_request *q) {
     return OK;
 }
 
-/* Handlers look for their arguments by name, one after the other. */
+/* Handlers look for their arguments by name, one after the other: usually in q->members. */
 static err check_members(mongo_request *q) {
     enum { MEMBERS_MAX = 1000 };
     doc_walk w;
     doc_element e;
     size_t n = 0;
     for (doc_walk_init(&w, q->message.body); n <= MEMBERS_MAX && doc_walk_next(&w, &e); n++) {
+        if (n < MONGO_MEMBERS) {
+            q->members[n] = e;
+        }
     }
+    q->members_n = n <= MONGO_MEMBERS ? n : 0;
     return n <= MEMBERS_MAX ? OK
                             : op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "A command has %d members at most.", MEMBERS_MAX);
 }
@@ -125,9 +129,14 @@ static void dispatch(mongo_request *q) {
 
 /* ---- requests ---- */
 
+/* A page of a find is large, and is set when it begins. */
+enum { PAGE_AT = offsetof(call_find, page), CALL_BYTES = PAGE_AT > sizeof(call_follow) ? PAGE_AT : sizeof(call_follow) };
+
 static mongo_request *make_request(frames_request *frame) {
-    mongo_request *q = arena_new(frame->arena, mongo_request);
+    mongo_request *q = arena_alloc(frame->arena, sizeof *q);
     net_loop *loop = frame->client.loop;
+    memset(&q->call, 0, CALL_BYTES);
+    memset((char *)q + sizeof q->call, 0, sizeof *q - sizeof q->call);
     q->frame = frame;
     q->front = frame->context;
     q->conn = frames_state(frame->conn);

@@ -38,6 +38,16 @@ mongo_memo mongo_memo_of(const container *c) {
     };
 }
 
+mql_value mongo_memo_option(const container *c, const char *name) {
+    slice options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT);
+    return options.n ? mongo_member(options, name) : mql_missing();
+}
+
+bool mongo_memo_has_text(const container *c) {
+    static const char mark[] = "_fts";
+    return c->memo.n && memmem(c->memo.p, c->memo.n, mark, sizeof mark - 1) != NULL;
+}
+
 slice mongo_memo_write(arena *a, const mongo_memo *memo) {
     buf out = buf_init(BUF_NO_LIMIT);
     mql_builder b = mql_build(&out);

@@ -75,6 +75,8 @@ typedef struct mongo_conn {
 
 /* ---- a request ---- */
 
+enum { MONGO_MEMBERS = 16 };
+
 /* OK: the request was answered, or a call was submitted whose `done` answers it. An error is answered by the caller. */
 typedef err (*mongo_handler)(mongo_request *q);
 
@@ -128,6 +130,8 @@ struct mongo_request {
     mongo_conn *conn;
     op op;
     wire_message message;
+    doc_element members[MONGO_MEMBERS]; /* of the command, to be found quickly … */
+    size_t members_n;                   /* … unless there are more: then 0 */
     const mongo_command *command;
     slice database;   /* $db */
     slice collection; /* of a command with MONGO_NAMED */
@@ -171,10 +175,7 @@ struct mongo_request {
 
 /* ---- decoding ---- */
 
-static inline bool mongo_get(const mongo_request *q, const char *name, doc_element *e) { /* a member of the command */
-    uint64_t passed = 0;
-    return doc_find_member_counted(q->message.body, slice_str(name), e, &passed);
-}
+bool mongo_get(const mongo_request *q, const char *name, doc_element *e); /* a member of the command */
 /* `hint`: the name or the key of an index; missing: none. */
 MUST_CHECK err mongo_arg_hint(mongo_request *q, mql_value *hint_out);
 MUST_CHECK err mongo_check_hint(op *o, mql_value given, mql_value *hint_out);
@@ -182,10 +183,8 @@ MUST_CHECK err mongo_check_hint(op *o, mql_value given, mql_value *hint_out);
 MUST_CHECK err mongo_arg_collation(mongo_request *q, slice *collation_out);
 MUST_CHECK err mongo_collation_of(mongo_request *q, slice given, slice *collation_out);
 
-mql_value mongo_member(slice document, const char *name); /* missing: there is none */
-static inline mql_value mongo_arg(const mongo_request *q, const char *name) {
-    return mongo_member(q->message.body, name);
-}
+mql_value mongo_member(slice document, const char *name);      /* missing: there is none */
+mql_value mongo_arg(const mongo_request *q, const char *name); /* of the command */
 
 /* Reads an argument of one type. Null and missing leave the output unchanged. 14 (TypeMismatch): it has another type. */
 MUST_CHECK err mongo_arg_document(mongo_request *q, const char *name, slice *document_out); /* else empty */

@@ -6,7 +6,7 @@
 #include "mql/pipeline.h"
 
 bool mongo_is_view(const container *c) {
-    return mql_is_text(mongo_member(mongo_memo_of(c).options, "viewOn"));
+    return mql_is_text(mongo_memo_option(c, "viewOn"));
 }
 
 err mongo_refuse_view(mongo_request *q) {

@@ -151,4 +151,46 @@ suite("counts by index", (t) => {
     assert.equal((await collection.aggregate([{ $group: { _id: "$a", n: { $sum: 1 } } }], { collation }).toArray()).length, 3);
     assert.equal((await collection.distinct("a")).length, 4);
   });
+
+  t.it("are in $indexStats, which counts uses", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1 });
+    await collection.createIndex({ b: 1 }, { name: "other" });
+    await collection.insertMany([{ _id: 1, a: 1 }, { _id: 2, a: 2 }]);
+    const uses = async () => Object.fromEntries((await collection.aggregate([{ $indexStats: {} }]).toArray()).map((x) => [x.name, Number(x.accesses.ops)]));
+    assert.deepEqual(await uses(), { _id_: 0, a_1: 0, other: 0 });
+    await collection.find({ a: 1 }).toArray();
+    await collection.find().sort({ a: -1 }).limit(1).toArray();
+    await collection.countDocuments({ a: { $gt: 1 } });
+    await collection.distinct("a");
+    await collection.updateMany({ a: 2 }, { $set: { c: 1 } });
+    await collection.findOne({ _id: 2 });
+    await collection.find({ c: 1 }).toArray(); // by none
+    assert.deepEqual(await uses(), { _id_: 1, a_1: 5, other: 0 });
+    const [, stats] = await collection.aggregate([{ $indexStats: {} }]).toArray();
+    assert.deepEqual([stats.key, stats.spec.name, stats.accesses.since instanceof Date], [{ a: 1 }, "a_1", true]);
+    await collection.dropIndex("a_1");
+    await collection.createIndex({ a: 1 });
+    assert.ok("a_1" in (await uses()));
+  });
+
+  t.it("are explained in three verbosities", async () => {
+    const collection = t.collection();
+    await collection.createIndex({ a: 1 });
+    await collection.insertMany(Array.from({ length: 50 }, (_, i) => ({ _id: i, a: i % 5 })));
+    const explain = (verbosity, command = { find: collection.collectionName, filter: { a: 1 } }) => t.command({ explain: command, verbosity });
+    const planned = await explain("queryPlanner");
+    assert.deepEqual([planned.executionStats, planned.command.filter, planned.queryPlanner.parsedQuery], [undefined, { a: 1 }, { a: 1 }]);
+    assert.ok(planned.serverInfo.host && planned.ok === 1);
+    const { executionStats } = await explain("executionStats");
+    assert.deepEqual([executionStats.nReturned, executionStats.totalKeysExamined, executionStats.totalDocsExamined], [10, 10, 10]);
+    const stage = executionStats.executionStages;
+    assert.deepEqual([stage.stage, stage.nReturned, stage.docsExamined, stage.inputStage.stage, stage.inputStage.keysExamined], ["FETCH", 10, 10, "IXSCAN", 10]);
+    assert.equal(executionStats.allPlansExecution, undefined);
+    assert.deepEqual((await explain("allPlansExecution")).executionStats.allPlansExecution, []);
+    const fast = await explain("executionStats", { count: collection.collectionName });
+    assert.deepEqual(stages(fast.queryPlanner.winningPlan), ["COUNT", "RECORD_STORE_FAST_COUNT"]);
+    assert.equal(fast.executionStats.totalDocsExamined, 0);
+    await assert.rejects(explain("everything"), { code: 2 });
+  });
 });

@@ -88,7 +88,7 @@ static err read_members(op *o, const cass_table *t, slice body, cass_row *row) {
     return OK;
 }
 
-static err adopt_row(op *o, const cass_table *t, int64_t now_ms, slice body, slice *stored_out) {
+err cass_adopt_row(op *o, const cass_table *t, int64_t now_ms, slice body, slice *stored_out) {
     int64_t now_s = now_ms / 1000;
     cass_row row;
     if (t->counters) {
@@ -108,7 +108,7 @@ static err adopt_row(op *o, const cass_table *t, int64_t now_ms, slice body, sli
 static err adopt(op *o, const container *c, int64_t now_ms, slice body, slice *stored_out) {
     const cass_table *t;
     TRY(find_table(o, c, &t));
-    err code = adopt_row(o, t, now_ms, body, stored_out);
+    err code = cass_adopt_row(o, t, now_ms, body, stored_out);
     cass_table_give(t);
     return code;
 }

@@ -11,4 +11,9 @@
  * Static columns, tables of counters and tables with user types are written by CQL only. */
 #pragma once
 
+#include "api/cassandra/schema.h"
+
 void cass_adopt_register(void);
+
+/* The row that another API writes as `body` at that time. E_BAD_REQUEST: it is no row of the table. */
+MUST_CHECK err cass_adopt_row(op *o, const cass_table *t, int64_t now_ms, slice body, slice *stored_out);

@@ -463,7 +463,7 @@ void store__garbage_merge(rocks *r, int family) {
     int64_t begun = store__now_us();
     uint64_t before = property(r, family, "rocksdb.live-sst-files-size");
     flush_family(r, family, true);
-    if (family == STORE_TERMS) {
+    if (family == STORE_TERMS || family == STORE_ITEMS) { /* with the items their entries were deleted: in tables these count too */
         store__terms_drain(r);
         store__idle_drop(r, INT64_MAX);
     }

@@ -15,19 +15,22 @@ enum {
     LEFT = 4,
     VALUE_BYTES = 200,
     TAIL_BYTES = 64 * 1024,
+    LARGE_TAIL_BYTES = 32 * 1024 * 1024,
     IN_TAIL = 3000,
     GROUP = 500,
     WAIT_MS = 60 * 1000,
     STEP_MS = 50,
-    QUIET_MS = 12 * 1000
+    QUIET_MS = 12 * 1000,
+    KEY_BYTES = 100
 };
 
 static slice item_key(unsigned i, char bytes[32]) {
     return slice_of(bytes, (size_t)snprintf(bytes, 32, "item-%08u", i));
 }
 
-static slice term_key(unsigned i, char bytes[32]) {
-    return slice_of(bytes, (size_t)snprintf(bytes, 32, "term-%08x-%08u-%08u", i * 2654435761u, i % 10, i));
+static slice term_key(unsigned i, char bytes[KEY_BYTES]) {
+    static const char path[] = "term-of-a-path-with-a-long-name-as-some-have";
+    return slice_of(bytes, (size_t)snprintf(bytes, KEY_BYTES, "%s-%08x-%08u-%08u", path, i * 2654435761u, i % 10, i));
 }
 
 static slice value_of(unsigned i, char bytes[VALUE_BYTES]) {
@@ -39,7 +42,7 @@ static slice value_of(unsigned i, char bytes[VALUE_BYTES]) {
 
 /* Writes all items, or deletes all but one of LEFT. */
 static void write_items(store *s, bool delete) {
-    char key[32], value[VALUE_BYTES];
+    char key[KEY_BYTES], value[VALUE_BYTES];
     for (unsigned i = 0; i < ITEMS;) {
         store_batch batch;
         store_batch_init(&batch);
@@ -85,17 +88,16 @@ static bool is_merged(store *s, store_family f) {
     return family(&figures, f)->deletions == 0 && family(&figures, f)->entries <= ITEMS / LEFT + (f == STORE_TERMS ? IN_TAIL : 0);
 }
 
-static store *open_filled(const char *base) {
-    store *s = open_rocks_tail(base, TAIL_BYTES);
+static store *open_filled(const char *base, size_t tail_bytes) {
+    store *s = open_rocks_tail(base, tail_bytes);
     write_items(s, false);
     store_close(s);
-    return open_rocks_tail(base, TAIL_BYTES);
+    return open_rocks_tail(base, tail_bytes);
 }
 
-static void deleting_gives_its_space_back(void **state) {
-    (void)state;
+static void check_deleting(size_t tail_bytes) {
     char *base = make_folder();
-    store *s = open_filled(base);
+    store *s = open_filled(base, tail_bytes);
     store_figures figures;
     write_items(s, true);
     for (int ms = 0; ms < WAIT_MS && !(is_merged(s, STORE_ITEMS) && is_merged(s, STORE_TERMS)); ms += STEP_MS) {
@@ -113,10 +115,21 @@ static void deleting_gives_its_space_back(void **state) {
     free(base);
 }
 
+static void deleting_gives_its_space_back(void **state) {
+    (void)state;
+    check_deleting(TAIL_BYTES);
+}
+
+/* The deletes of index entries do not fill the tail. */
+static void also_with_a_large_tail(void **state) {
+    (void)state;
+    check_deleting(LARGE_TAIL_BYTES);
+}
+
 static void what_a_snapshot_needs_stays(void **state) {
     (void)state;
     char *base = make_folder();
-    store *s = open_filled(base);
+    store *s = open_filled(base, TAIL_BYTES);
     uint64_t jobs = jobs_of(s, STORE_ITEMS);
     const store_snapshot *at = store_snapshot_take(s);
     write_items(s, true);
@@ -137,6 +150,7 @@ static void what_a_snapshot_needs_stays(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(deleting_gives_its_space_back),
+        cmocka_unit_test(also_with_a_large_tail),
         cmocka_unit_test(what_a_snapshot_needs_stays),
     };
     log_set_level(LOG_ERROR);

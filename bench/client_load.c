@@ -1,5 +1,8 @@
-/* client_load URL read|create|bulk|order SECONDS FIRST — libtesela in a closed loop on one thread; one line of JSON: requests, and how many
- * a second of this process's processor time would do. `bulk` counts items, `order` rows that are merged from all ranges. */
+/* client_load URL read|create|bulk|order SECONDS FIRST — libtesela in a closed loop; one line of JSON: requests, and how many a second of
+ * this process's processor time would do. `create` has 16 calls at a time, by threads, as client_sdk.mjs has, since each waits for the
+ * disk; the others are on one thread. `bulk` counts items, `order` rows that are merged from all ranges. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +12,10 @@
 
 #define KEY "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
-enum { ITEMS = 100 };
+enum { ITEMS = 100, CALLS = 16 };
 
-static tesela_error error;
-static char item[1200];
+static _Thread_local tesela_error error;
+static _Thread_local char item[1200];
 
 static void must(tesela_status status) {
     if (status != TESELA_OK) {
@@ -65,6 +68,39 @@ static long order_all(tesela_container *k) {
     return n;
 }
 
+/* ---- many calls at a time ---- */
+
+static struct {
+    tesela_container *container;
+    double end;
+    atomic_long next, done;
+} shared;
+
+static void *create_on(void *unused) {
+    while (seconds_of(CLOCK_MONOTONIC) < shared.end) {
+        create_one(shared.container, atomic_fetch_add(&shared.next, 1));
+        atomic_fetch_add(&shared.done, 1);
+    }
+    return unused;
+}
+
+static long create_many(tesela_container *k, double seconds, long next) {
+    pthread_t threads[CALLS];
+    shared.container = k;
+    shared.end = seconds_of(CLOCK_MONOTONIC) + seconds;
+    shared.next = next;
+    for (int i = 0; i < CALLS; i++) {
+        if (pthread_create(&threads[i], NULL, create_on, NULL) != 0) {
+            perror("client_load");
+            exit(1);
+        }
+    }
+    for (int i = 0; i < CALLS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    return shared.done;
+}
+
 static long run(tesela_container *k, const char *mode, double seconds, long next) {
     long done = 0;
     tesela_bulk *bulk;
@@ -78,7 +114,7 @@ static long run(tesela_container *k, const char *mode, double seconds, long next
         } else if (strcmp(mode, "order") == 0) {
             done += order_all(k);
         } else {
-            (*mode == 'r' ? read_one : create_one)(k, next++);
+            read_one(k, next++);
             done++;
         }
     }
@@ -106,7 +142,8 @@ int main(int argc, char **argv) {
         must(tesela_item_upsert(k, make_item(n), NULL, NULL, NULL, &error));
     }
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
-    long done = run(k, argv[2], atof(argv[3]), atol(argv[4]));
+    bool creates = strcmp(argv[2], "create") == 0;
+    long done = creates ? create_many(k, atof(argv[3]), atol(argv[4])) : run(k, argv[2], atof(argv[3]), atol(argv[4]));
     cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     printf("{\"requests\":%ld,\"rate\":%.1f,\"perSecond\":%.1f}\n", done, (double)done / cpu,
            (double)done / (seconds_of(CLOCK_MONOTONIC) - begun));

@@ -114,6 +114,8 @@ static err know_limit(mql_run *r, mql_tally *t) {
     return t->limit ? OK : mql_tally_for_group(r, t, mql_missing());
 }
 
+enum { CHECK_EVERY = 65536 }; /* additions between two check points: some milliseconds */
+
 err mql_tally_add_times(mql_run *r, mql_tally *t, uint64_t times) {
     mql_value v = mql_missing();
     if (t->a->input) {
@@ -122,6 +124,7 @@ err mql_tally_add_times(mql_run *r, mql_tally *t, uint64_t times) {
     TRY(know_limit(r, t));
     for (uint64_t i = 0; i < times; i++) {
         TRY(t->a->row->add(r, t, v));
+        TRY(i % CHECK_EVERY == CHECK_EVERY - 1 ? op_check(r->op) : OK);
     }
     return OK;
 }

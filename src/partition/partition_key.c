@@ -446,6 +446,23 @@ void pkey_encode(buf *out, const pkey *key) {
     }
 }
 
+/* Nearly every key is one text without zero bytes. */
+slice pkey_encoded(arena *a, const pkey *key) {
+    slice text = key->n == 1 && key->values[0].type == PKEY_STRING ? key->values[0].text : SLICE_EMPTY;
+    if (text.n && !memchr(text.p, 0, text.n)) {
+        char *p = arena_alloc(a, text.n + 3);
+        p[0] = (char)PKEY_STRING;
+        memcpy(p + 1, text.p, text.n);
+        memset(p + 1 + text.n, 0, 2);
+        return slice_of(p, text.n + 3);
+    }
+    buf bytes = buf_init(LIMIT_KEY_BYTES * 3);
+    pkey_encode(&bytes, key);
+    slice whole = arena_copy(a, buf_view(&bytes));
+    buf_free(&bytes);
+    return whole;
+}
+
 static bool decode_number(slice *bytes, pkey_value *value_out) {
     if (bytes->n < 8) {
         return false;

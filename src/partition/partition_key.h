@@ -111,6 +111,7 @@ bool pkey_starts(const pkey *key, const pkey *prefix);
  * No component's encoding is a prefix of another's, so keys with equal n sort by their first differing component. The encoding of a prefix
  * of a hierarchical key is a byte prefix of every whole key under it. */
 void pkey_encode(buf *out, const pkey *key);
+slice pkey_encoded(arena *a, const pkey *key); /* the same, in an arena */
 
 /* Decodes n components; texts live in `a`. `used_out`: bytes read. False: not such an encoding. */
 bool pkey_decode(arena *a, slice bytes, size_t n, pkey *key_out, size_t *used_out);

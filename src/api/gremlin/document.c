@@ -5,6 +5,9 @@ static const char *const own_members[] = {
     "_self", "_etag", "_attachments", "_ts",       "_isPkEdgeProperty"};
 
 static bool is_own(slice key) {
+    if (key.n && key.p[0] != '_' && key.p[0] != 'i' && key.p[0] != 'l') {
+        return false;
+    }
     for (size_t i = 0; i < sizeof own_members / sizeof *own_members; i++) {
         if (slice_eq(key, slice_str(own_members[i]))) {
             return true;
@@ -35,17 +38,9 @@ err document_check_container(op *o, const container *c) {
 
 /* ---- places ---- */
 
-static slice encoded(arena *a, const pkey *key) {
-    buf bytes = buf_init(LIMIT_KEY_BYTES * 3);
-    pkey_encode(&bytes, key);
-    slice place = arena_copy(a, buf_view(&bytes));
-    buf_free(&bytes);
-    return place;
-}
-
 static slice place_of(arena *a, const container *c, const pkey_value *value) {
     pkey key = {.n = 1, .values = {*value}};
-    return c->key.n ? encoded(a, &key) : SLICE_EMPTY;
+    return c->key.n ? pkey_encoded(a, &key) : SLICE_EMPTY;
 }
 
 slice document_place(arena *a, const container *c, const document_parts *parts) {
@@ -74,7 +69,7 @@ bool document_place_of(arena *a, const container *c, gremlin_value v, slice *pla
     if (key.values[0].text.n > LIMIT_KEY_BYTES) {
         return false;
     }
-    *place_out = encoded(a, &key);
+    *place_out = pkey_encoded(a, &key);
     return true;
 }
 
@@ -232,8 +227,12 @@ static void read_bags(arena *a, gremlin_element *v, const doc_element *member) {
 static void read_flat(arena *a, gremlin_element *v, const doc_element *member) {
     gremlin_value read;
     if (scalar(member, &read)) {
-        slice id = arena_printf(a, "%.*s|%.*s", (int)v->id.n, v->id.p, (int)member->key.n, member->key.p);
-        gremlin_make_property(a, v, gremlin_string(id), member->key, read);
+        size_t n = v->id.n + 1 + member->key.n;
+        char *id = arena_alloc(a, n);
+        memcpy(id, v->id.p, v->id.n);
+        id[v->id.n] = '|';
+        memcpy(id + v->id.n + 1, member->key.p, member->key.n);
+        gremlin_make_property(a, v, gremlin_string(slice_of(id, n)), member->key, read);
     }
 }
 

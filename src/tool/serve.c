@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,9 +50,13 @@ static server *running; /* for the signal handlers */
 
 /* ---- starting and stopping ---- */
 
+/* Only the first signal counts: the loops end because of it, and later ones may come while everything closes. */
 static void on_signal(int number) {
+    static atomic_flag asked = ATOMIC_FLAG_INIT;
     (void)number;
-    net_stop(running->net);
+    if (!atomic_flag_test_and_set(&asked)) {
+        net_stop(running->net);
+    }
 }
 
 static void on_hangup(int number) {
@@ -69,6 +74,11 @@ static void take_signals(server *s) {
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* Before the keys are closed. */
+static void ignore_hangup(void) {
+    sigaction(SIGHUP, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
 }
 
 static uint64_t default_cache_bytes(void) {
@@ -364,6 +374,7 @@ static int run(server *s) {
     take_signals(s);
     say_ready(s);
     net_run(s->net);
+    ignore_hangup();
     log_info("serve", "stopped", "data=%s", s->settings.data);
     return 0;
 }

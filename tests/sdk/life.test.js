@@ -52,6 +52,16 @@ describe("a server", () => {
     await second.stop();
   });
 
+  // They come from the first millisecond of the stop to its last, while everything closes.
+  it("stops once, however often it is told to", async () => {
+    const server = await Server.start({ data });
+    const ended = server.ended;
+    const again = setInterval(() => ["SIGTERM", "SIGINT"].forEach((signal) => server.child.kill(signal)), 1);
+    const { code, signal } = await ended;
+    clearInterval(again);
+    assert.equal(signal ?? code, 0, server.stderr);
+  });
+
   it("keeps its certificate", async () => {
     const first = await Server.start({ data });
     const certificate = await first.certificate();

@@ -127,16 +127,25 @@ serializers:
     return Graph(Server(command, "gremlin-server", folder, port, seconds=180), port, vertices, "--plain")
 
 
+def measure_adds(report, peer, folder, o):
+    """TinkerGraph keeps nothing on a disk; the nearest that we have is a log that is written and not synced."""
+    with tesela(folder, "gremlin-relaxed", "--gremlin-port", "0", "--durability", "relaxed") as server:
+        graph = ours(server, peer.vertices // 10)
+        pairs = pairs_of(o, lambda: graph.run("add", o.seconds), lambda: peer.run("add", o.seconds))
+        report.ratio("Gremlin API: addV, logged and not synced, against Gremlin Server with TinkerGraph", pairs, 1, "tinkergraphAddRelaxed")
+
+
 def measure_against_tinkergraph(report, graph, folder, o):
     peer = tinkergraph(folder, graph.vertices)
     with peer.server:
         if graph.sum() != peer.sum():
             peer.server.fail("its graph is not ours: the friends of friends differ")
-        for mode, what, goal in (("read", "g.V(id)", 1), ("add", "addV, synced, against one in memory", 1), ("names", "names of friends of friends", 0.5),
+        for mode, what, goal in (("read", "g.V(id)", 1), ("add", "addV, synced, against one in memory", None), ("names", "names of friends of friends", 0.5),
                                  ("count", "count of friends of friends", 0.5), ("path", "a shortest path of three steps", None)):
             peer.run(mode, 3 * o.seconds + 5)  # until its code is compiled
             pairs = pairs_of(o, lambda mode=mode: graph.run(mode, o.seconds), lambda mode=mode: peer.run(mode, o.seconds))
             report.ratio(f"Gremlin API: {what}, against Gremlin Server with TinkerGraph", pairs, goal, f"tinkergraph{mode}")
+        measure_adds(report, peer, folder, o)
         note = f"memory {graph.server.memory_mb():.0f} MB against {peer.server.memory_mb():.0f} MB"
         report.add("Gremlin API: both servers after that", note, "", None)
 

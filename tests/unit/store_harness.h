@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -73,14 +74,47 @@ static inline void read_table(int fd) {
     }
 }
 
-static inline void with_tables(const char *folder, each_table each) {
+static inline DIR *open_tables(const char *folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s/db", folder);
     DIR *d = opendir(path);
     assert_non_null(d);
+    return d;
+}
+
+static inline bool is_table(const struct dirent *entry) {
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && strcmp(dot, ".sst") == 0;
+}
+
+/* The sum of the tables' numbers: a merge that ends changes it. */
+static inline uint64_t sum_of_tables(const char *folder) {
+    uint64_t sum = 0;
+    DIR *d = open_tables(folder);
     for (struct dirent *entry; (entry = readdir(d));) {
-        const char *dot = strrchr(entry->d_name, '.');
-        if (dot && strcmp(dot, ".sst") == 0) {
+        sum += is_table(entry) ? strtoull(entry->d_name, NULL, 10) : 0;
+    }
+    closedir(d);
+    return sum;
+}
+
+/* Waits until merges, which an open may start, have been done for a while. */
+static inline void wait_for_merges(const char *folder) {
+    enum { CALM = 5, TRIES = 200 };
+    uint64_t sum = sum_of_tables(folder);
+    for (int calm = 0, tries = 0; calm < CALM && tries < TRIES; tries++) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        uint64_t now = sum_of_tables(folder);
+        calm = now == sum ? calm + 1 : 0;
+        sum = now;
+    }
+}
+
+static inline void with_tables(const char *folder, each_table each) {
+    wait_for_merges(folder);
+    DIR *d = open_tables(folder);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        if (is_table(entry)) {
             int fd = openat(dirfd(d), entry->d_name, O_RDONLY);
             assert_true(fd >= 0);
             each(fd);

@@ -20,6 +20,8 @@ typedef struct tesela_query_options {
     int page_items;            /* most rows of a page; the server's default */
     int parallelism;           /* requests in flight; 0: one range after the other; −1: as many as there are ranges */
     int buffered_items;        /* rows kept that were read ahead; 0: parallelism pages. Reading ahead stops when there are more */
+    bool unordered;            /* rows of ranges in any order, a page of the server at a time: the fastest with parallelism, which is
+                                  also the most pages held. ORDER BY, DISTINCT, GROUP BY and aggregates take no notice of it */
     const char *continuation;  /* from tesela_cursor_continuation */
     const char *consistency;   /* weaker than the account's */
     const char *session_token; /* of another client; default: the client's own */

@@ -240,6 +240,57 @@ tesela_status client__producers_head(producers *p, size_t i, slice *row_out, tes
     }
 }
 
+static bool holds_row(const producer *d) {
+    return d->at < d->rows_n;
+}
+
+/* Begins requests of those that want a page, until `parallelism` pages are held or under way. */
+static tesela_status ask_all(producers *p, tesela_error *error) {
+    tesela_status status = TESELA_OK;
+    size_t most = p->parallelism > 1 ? (size_t)p->parallelism : 1, pages = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        pages += holds_row(p->list[i]) || p->list[i]->flight;
+    }
+    for (size_t i = 0; status == TESELA_OK && i < p->n && pages < most && p->buffered < (size_t)p->buffered_max; i++) {
+        if (wants_page(p->list[i])) {
+            drop_page(p, p->list[i]);
+            status = ask(p, i, error);
+            pages++;
+        }
+    }
+    return status;
+}
+
+tesela_status client__producers_any(producers *p, size_t *at_out, tesela_error *error) {
+    for (size_t empty = 0;; empty++) {
+        *at_out = p->turn;
+        if (p->turn < p->n && holds_row(p->list[p->turn])) {
+            return TESELA_OK;
+        }
+        tesela_status status = ask_all(p, error);
+        for (size_t i = 0; status == TESELA_OK && i < p->n; i++) {
+            *at_out = (p->turn + i) % p->n;
+            if (holds_row(p->list[*at_out])) {
+                p->turn = *at_out;
+                return TESELA_OK;
+            }
+        }
+        if (status == TESELA_OK && (!p->fan || client__fan_count(p->fan) == 0)) {
+            *at_out = p->n;
+            return TESELA_OK;
+        }
+        if (status == TESELA_OK && empty / p->n >= CLIENT_EMPTY_PAGES_MAX) {
+            status = client__fail(error, TESELA_BAD_RESPONSE, "The server goes on giving pages without rows.");
+        }
+        if (status == TESELA_OK) {
+            status = take_answer(p, error);
+        }
+        if (status != TESELA_OK) {
+            return status;
+        }
+    }
+}
+
 void client__producers_pop(producers *p, size_t i) {
     producer *d = p->list[i];
     d->at++;

@@ -32,6 +32,7 @@ typedef struct producers {
     size_t n;
     fan *fan;
     size_t buffered;
+    size_t turn;           /* whose page is given out, if the order does not matter */
     unsigned changes;      /* counts replacements of producers by their successors */
     tesela_cursor *cursor; /* which counts charges */
 } producers;
@@ -44,4 +45,7 @@ producer *client__producers_add(producers *p, const epk *min, const epk *max, bo
 /* Makes sure that producer i holds a row, or is at its end: then *row_out is empty. The list may change: after TESELA_OK look at `changes`.
  */
 tesela_status client__producers_head(producers *p, size_t i, slice *row_out, tesela_error *error);
+
+/* The producer whose page comes next if the order of ranges does not matter: each page is given out whole. p->n: no more rows. */
+tesela_status client__producers_any(producers *p, size_t *at_out, tesela_error *error);
 void client__producers_pop(producers *p, size_t i);

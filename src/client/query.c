@@ -41,6 +41,7 @@ typedef struct query {
     char *continuation, *consistency, *session_token;
     int page_items, parallelism, buffered_items;
     size_t memory;
+    bool unordered; /* a page of whichever range has one */
     bool begun;
 
     /* one logical partition */
@@ -239,7 +240,12 @@ static tesela_status add_continued(query *q, tesela_error *error) {
     while (good && json_next(&w, NULL, &one)) {
         good = read_position(q, one);
     }
-    if (!good || !q->rows.n || w.broken || client__plan_combines(&q->plan)) {
+    if (client__plan_combines(&q->plan)) {
+        return client__fail(error, TESELA_BAD_ARGUMENT,
+                            "A query across partitions with DISTINCT, GROUP BY, aggregates or an order by vector distance cannot be "
+                            "continued: the continuation would have to hold all values that it has seen.");
+    }
+    if (!good || !q->rows.n || w.broken) {
         return client__fail(error, TESELA_BAD_ARGUMENT, "The continuation does not belong to this query.");
     }
     q->skip = json_whole(json_member(text, "offset"), 0, INT64_C(1) << 53, 0);
@@ -308,6 +314,7 @@ static tesela_status begin(query *q, tesela_cursor *cursor, tesela_error *error)
     if (q->plan.distinct) {
         q->distinct = client__distinct_new(q->memory);
     }
+    q->unordered = q->unordered && !q->plan.orders_n && !client__plan_combines(&q->plan);
     q->begun = status == TESELA_OK;
     return status;
 }
@@ -389,11 +396,22 @@ static tesela_status following(query *q, size_t *at_out, slice *row_out, tesela_
     return TESELA_OK;
 }
 
+static tesela_status whichever(query *q, size_t *at_out, slice *row_out, tesela_error *error) {
+    tesela_status status = client__producers_any(&q->rows, at_out, error);
+    if (status == TESELA_OK && *at_out < q->rows.n) {
+        const producer *d = q->rows.list[*at_out];
+        *row_out = d->rows[d->at];
+    }
+    return status;
+}
+
 /* The next row of all ranges, in the query's order; empty: no more. `at_out` is its producer, to be popped when the row was used. */
 static tesela_status next_row(query *q, size_t *at_out, slice *row_out, tesela_error *error) {
     *row_out = SLICE_EMPTY;
     bool merged = q->plan.orders_n && !q->plan.non_streaming;
-    tesela_status status = merged ? least(q, at_out, row_out, error) : following(q, at_out, row_out, error);
+    tesela_status status = merged         ? least(q, at_out, row_out, error)
+                           : q->unordered ? whichever(q, at_out, row_out, error)
+                                          : following(q, at_out, row_out, error);
     if (status == TESELA_OK && *at_out >= q->rows.n) {
         *row_out = SLICE_EMPTY;
     }
@@ -477,6 +495,9 @@ static tesela_status give(query *q, tesela_cursor *cursor, slice row, tesela_err
 
 static bool page_is_full(const query *q, const tesela_cursor *cursor) {
     size_t most = q->page_items > 0 ? (size_t)q->page_items : PAGE_ITEMS;
+    if (q->unordered) { /* the server's page: a continuation after it need not ask for a part of it again */
+        return q->left == 0 || (cursor->rows_n && q->rows.list[q->rows.turn]->at == q->rows.list[q->rows.turn]->rows_n);
+    }
     return cursor->rows_n >= most || cursor->text.n >= PAGE_BYTES || q->left == 0;
 }
 
@@ -660,6 +681,7 @@ static void set_options(query *q, const tesela_query_options *o) {
     q->page_items = o->page_items;
     q->parallelism = o->parallelism;
     q->buffered_items = o->buffered_items;
+    q->unordered = o->unordered;
     q->continuation = copy(o->continuation);
     q->consistency = copy(o->consistency ? o->consistency : q->container->client->consistency);
     q->session_token = copy(o->session_token);

@@ -145,6 +145,80 @@ static void continuations(void **state) {
     tesela_cursor_close(cursor);
 }
 
+/* What these have seen so far is not bounded, so it is not put into a continuation. */
+static void not_continued(void **state) {
+    (void)state;
+    static const char *const queries[] = {"SELECT DISTINCT VALUE c.n FROM c", "SELECT c.n, COUNT(1) AS times FROM c GROUP BY c.n",
+                                          "SELECT VALUE COUNT(1) FROM c"};
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        tesela_cursor *cursor;
+        const char *row;
+        ok(tesela_query(k, queries[i], NULL, &(tesela_query_options){.page_items = 5}, &cursor, &error));
+        ok(tesela_cursor_next(cursor, &row, NULL, &error));
+        assert_null(tesela_cursor_continuation(cursor));
+        tesela_cursor_close(cursor);
+        const char *given = "{\"version\":1,\"ranges\":[{\"min\":\"\",\"max\":\"FF\",\"skip\":0}],\"offset\":0,\"left\":-1}";
+        ok(tesela_query(k, queries[i], NULL, &(tesela_query_options){.continuation = given}, &cursor, &error));
+        fails(tesela_cursor_next(cursor, &row, NULL, &error), TESELA_BAD_ARGUMENT);
+        assert_non_null(strstr(error.message, "cannot be continued"));
+        tesela_cursor_close(cursor);
+    }
+}
+
+static void mark_seen(const char *row, bool *seen) {
+    int n = atoi(row);
+    assert_true(n >= 0 && n < 1400 && !seen[n]);
+    seen[n] = true;
+}
+
+/* In any order: pages of the server, in pieces by a continuation, with a split of every range in the middle; each row once. */
+static void unordered(void **state) {
+    (void)state;
+    enum { PAGE = 20 };
+    for (int parallelism = 0; parallelism <= 16; parallelism += 8) {
+        bool seen[1400] = {0};
+        char *continuation = NULL;
+        size_t rows = 0, turns = 0;
+        tesela_container *own;
+        ok(tesela_container_open(client, "d", "queries", &own, &error)); /* does not know of the splits of others */
+        for (tesela_status status = TESELA_OK; status == TESELA_OK;) {
+            tesela_cursor *cursor;
+            tesela_query_options options = {
+                .unordered = true, .page_items = PAGE, .parallelism = parallelism, .continuation = continuation};
+            ok(tesela_query(own, "SELECT VALUE c.n FROM c WHERE IS_DEFINED(c.n)", NULL, &options, &cursor, &error));
+            size_t count = 0;
+            for (size_t page = 0; page < 11 && (status = tesela_cursor_page(cursor, &count, &error)) == TESELA_OK; page++) {
+                assert_true(count > 0 && count <= PAGE);
+                for (size_t i = 0; i < count; i++, rows++) {
+                    mark_seen(tesela_cursor_row(cursor, i, NULL), seen);
+                }
+                if (turns == 1 && page == 5) {
+                    split("queries");
+                }
+            }
+            const char *next = tesela_cursor_continuation(cursor);
+            free(continuation);
+            continuation = next ? strdup(next) : NULL;
+            tesela_cursor_close(cursor);
+            turns++;
+            if (!continuation) {
+                break;
+            }
+            assert_null(strstr(continuation, "\"skip\":1")); /* whole pages only */
+        }
+        assert_int_equal(rows, 1400);
+        assert_true(turns > 2);
+        tesela_container_close(own);
+    }
+    char *rows = query_rows(k, "SELECT VALUE c.n FROM c WHERE IS_DEFINED(c.n) ORDER BY c.n", NULL,
+                            &(tesela_query_options){.unordered = true, .parallelism = 4, .page_items = PAGE}, NULL);
+    check_sequence(rows); /* an ORDER BY holds */
+    free(rows);
+    size_t n;
+    free(query_rows(k, "SELECT * FROM c OFFSET 100 LIMIT 30", NULL, &(tesela_query_options){.unordered = true, .parallelism = 4}, &n));
+    assert_int_equal(n, 30);
+}
+
 static void errors(void **state) {
     (void)state;
     tesela_cursor *cursor;
@@ -199,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merged),        cmocka_unit_test(order_of_all),  cmocka_unit_test(groups), cmocka_unit_test(parameters),
         cmocka_unit_test(one_partition), cmocka_unit_test(continuations), cmocka_unit_test(errors), cmocka_unit_test(splits),
+        cmocka_unit_test(not_continued), cmocka_unit_test(unordered),
     };
     server_start("--throttling", "off", NULL);
     k = container_new("queries", 24000);

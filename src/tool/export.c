@@ -13,18 +13,19 @@
 #include "tool/terminal.h"
 
 static remote_given given = {.endpoint = REMOTE_ENDPOINT};
-static struct { const char *format, *columns, *system, *journal, *restart; } asked;
+static struct { const char *format, *columns, *system, *journal, *restart, *parallel; } asked;
 
 static const tool_option options[] = {
     {"format", "FORMAT", "jsonl, json (an array) or csv; by the end of the file's name if not given", &asked.format, false},
     {"columns", "NAMES", "of a CSV, with commas; address.city is nested. Those of the first page if not given", &asked.columns, false},
     {"system", NULL, "_rid, _self, _etag, _attachments and _ts too", &asked.system, false},
     {"journal", "FILE", "how far it is; FILE.journal if not given, none for standard output", &asked.journal, false},
+    {"parallel", "N", "most requests at a time, each to a physical partition of its own (100)", &asked.parallel, false},
     {"restart", NULL, "do not go on where an earlier export stopped", &asked.restart, false},
     REMOTE_OPTIONS(given),
 };
 
-enum { OPTIONS = sizeof options / sizeof *options, SAVE_US = 1000000 };
+enum { OPTIONS = sizeof options / sizeof *options, SAVE_US = 1000000, PAGE_ITEMS = 1000, PARALLEL = 100, PARALLEL_MAX = 10000 };
 
 typedef struct export {
     tesela_client *client;
@@ -67,15 +68,19 @@ static bool flush(export *x) {
     return good || tell_file(x);
 }
 
-/* A page is on the disk before the journal says that it is done. */
-static bool save(export *x, const char *continuation) {
-    buf_clear(&x->journal.continuation);
-    buf_add_slice(&x->journal.continuation, slice_str(continuation));
+/* A page is on the disk before the journal says that it is done. The continuation has a position for each range. */
+static bool save(export *x) {
     int64_t now = progress_us(&x->progress);
-    if (!x->journal.path || now - x->saved_us < SAVE_US) {
+    if (!x->journal.path || (now - x->saved_us < SAVE_US && !endpoint_stopped())) {
+        return true;
+    }
+    const char *continuation = tesela_cursor_continuation(x->cursor);
+    if (!continuation) { /* the next page is the end */
         return true;
     }
     x->saved_us = now;
+    buf_clear(&x->journal.continuation);
+    buf_add_slice(&x->journal.continuation, slice_str(continuation));
     if (fflush(x->file) != 0 || fsync(fileno(x->file)) != 0) {
         return tell_file(x);
     }
@@ -110,8 +115,7 @@ static int write_all(export *x) {
             return 1;
         }
         progress_show(&x->progress, (progress_now){.items = x->journal.items, .charge = tesela_cursor_charge(x->cursor), .part = -1});
-        const char *next = tesela_cursor_continuation(x->cursor);
-        if (next && !save(x, next)) {
+        if (!save(x)) {
             return 1;
         }
     }
@@ -178,9 +182,27 @@ static bool open_journal(export *x, const char *names) {
     return good;
 }
 
+/* A page at a time of whichever range has answered. */
+static bool open_rows(export *x) {
+    tesela_error error;
+    uint64_t parallel = PARALLEL;
+    if (asked.parallel && !tool_read_number("parallel", asked.parallel, 1, PARALLEL_MAX, &parallel)) {
+        return false;
+    }
+    buf_add_byte(&x->journal.continuation, '\0');
+    tesela_query_options how = {.unordered = true,
+                                .parallelism = (int)parallel,
+                                .page_items = PAGE_ITEMS,
+                                .continuation = x->journal.continuation.n > 1 ? x->journal.continuation.p : NULL};
+    if (tesela_query(x->from, "SELECT * FROM c", NULL, &how, &x->cursor, &error) != TESELA_OK) {
+        endpoint_tell("export", &error);
+        return false;
+    }
+    return true;
+}
+
 static bool open_all(export *x, const char *names) {
     rows_format format;
-    tesela_error error;
     if (!rows_format_of(asked.format, x->name, &format)) {
         fprintf(stderr, "tesela export: --format must be jsonl, json or csv, not '%s'.\n", asked.format);
         return false;
@@ -193,16 +215,7 @@ static bool open_all(export *x, const char *names) {
     x->bson = buf_init(BUF_NO_LIMIT);
     x->client = endpoint_open(given.endpoint, given.key, given.ca);
     x->from = x->client ? endpoint_container(x->client, names) : NULL;
-    if (!x->from || !open_journal(x, names) || !open_file(x)) {
-        return false;
-    }
-    buf_add_byte(&x->journal.continuation, '\0');
-    const char *from = x->journal.continuation.n > 1 ? x->journal.continuation.p : NULL;
-    if (tesela_items(x->from, 0, from, &x->cursor, &error) != TESELA_OK) {
-        endpoint_tell("export", &error);
-        return false;
-    }
-    return true;
+    return x->from && open_journal(x, names) && open_rows(x) && open_file(x);
 }
 
 static void close_all(export *x) {
@@ -264,10 +277,9 @@ const tool_command tool_export = {
     .name = "export",
     .summary = "the items of a container into a file",
     .usage = "DATABASE/CONTAINER FILE [options]",
-    .about = "Writes the items of a container of any server that speaks the SQL API: as JSON lines, a JSON array or CSV. Throttled "
-             "requests are\n"
-             "sent again after the time that the server tells. If it is stopped, or killed, the same command goes on where it was.\n"
-             "- is standard output.",
+    .about = "Writes the items of a container of any server that speaks the SQL API: as JSON lines, a JSON array or CSV, in any\n"
+             "order. Physical partitions are read at the same time. Throttled requests are sent again after the time that the server\n"
+             "tells. If it is stopped, or killed, the same command goes on where it was. - is standard output.",
     .options = options,
     .options_n = OPTIONS,
     .notes =

@@ -1,5 +1,5 @@
-// tesela export and import: every format, both ways; refused items; a stop or a kill in the middle; from a fixed container to a partitioned
-// one; 429s.
+// tesela export and import: every format, both ways; refused items; a stop, a kill or a split in the middle; from a fixed container to a
+// partitioned one; 429s.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
-import { assert, emulatorKey, Server, run } from "./harness.js";
+import { assert, emulatorKey, eventually, Server, run } from "./harness.js";
 import { binary } from "./server.js";
 
 let folder, server, client, database;
@@ -149,6 +149,94 @@ describe("a stop in the middle", () => {
     const { code, stderr } = await tool("import", "shop/kept", at("other.jsonl"));
     assert.equal(code, 2);
     assert.match(stderr, /of another transfer.*--restart/);
+  });
+});
+
+describe("an export of several ranges", () => {
+  const total = 24000;
+  let ranged, many;
+  const there = (command, ...args) => run([command, ...args, "--endpoint", ranged.endpoint("http")]);
+  const ranges = async () => (await many.readPartitionKeyRanges().fetchAll()).resources.map(({ id }) => id);
+  const numbers = (file) => readFileSync(at(file), "utf8").trimEnd().split("\n").map((line) => Number(JSON.parse(line).id)).sort((a, b) => a - b);
+  const each = Array.from({ length: total }, (_, n) => n);
+  let own;
+
+  before(async () => {
+    ranged = await Server.start({ flags: ["--partition-max-throughput", "400"] });
+    own = new CosmosClient({ endpoint: ranged.endpoint("http"), key: emulatorKey });
+    await own.databases.create({ id: "shop" });
+    await own.database("shop").containers.create({ id: "many", partitionKey: "/key" }, { offerThroughput: 1600 });
+    many = own.database("shop").container("many");
+    writeFileSync(at("many.jsonl"), each.map((n) => `{"id":"${n}","key":"k${n % 700}","text":"${"x".repeat(100)}"}\n`).join(""));
+    assert.equal((await there("import", "shop/many", at("many.jsonl"))).code, 0);
+    assert.equal((await ranges()).length, 4);
+  });
+  after(async () => {
+    own.dispose();
+    await ranged.stop();
+  });
+
+  for (const parallel of ["1", "3", "100"]) {
+    it(`--parallel ${parallel}: each item once`, async () => {
+      const { code, stderr } = await there("export", "shop/many", at(`many-${parallel}.jsonl`), "--parallel", parallel);
+      assert.equal(code, 0, stderr);
+      assert.match(stderr, /24,000 items exported/);
+      assert.deepEqual(numbers(`many-${parallel}.jsonl`), each);
+    });
+  }
+
+  it("reads ranges at the same time", async () => {
+    const first = readFileSync(at("many-1.jsonl"), "utf8"), other = readFileSync(at("many-100.jsonl"), "utf8");
+    assert.equal(first.length, other.length);
+    await there("fault", "--operation", "read", "--delay", "200", "--percent", "100");
+    const seconds = async (parallel) => {
+      const { code, stderr } = await there("export", "shop/many", at("timed.jsonl"), "--parallel", parallel);
+      assert.equal(code, 0, stderr);
+      return Number(/ RU in ([\d.]+) s/.exec(stderr)[1]);
+    };
+    const serial = await seconds("1"), parallel = await seconds("4");
+    await there("fault", "--clear");
+    assert.ok(serial >= 24 * 0.2, `24 pages in ${serial} s, one after the other`);
+    assert.ok(parallel < serial / 2, `${parallel} s in parallel, ${serial} s one after the other`);
+  });
+
+  for (const signal of ["SIGKILL", "SIGTERM"]) {
+    it(`${signal} and a split in the middle: the same command goes on, each item once`, async () => {
+      const file = `${signal}-many.jsonl`, args = ["export", "shop/many", at(file), "--parallel", "3", "--endpoint", ranged.endpoint("http")];
+      await there("fault", "--operation", "read", "--delay", "250", "--percent", "100");
+      const begin = () => {
+        const child = spawn(binary, args, { stdio: ["ignore", "ignore", "pipe"] });
+        child.text = "";
+        child.stderr.on("data", (bytes) => (child.text += bytes));
+        child.ended = new Promise((done) => child.on("close", (code, ended) => done(ended ?? code)));
+        return child;
+      };
+      const journal = () => (existsSync(at(`${file}.journal`)) ? JSON.parse(readFileSync(at(`${file}.journal`), "utf8")) : undefined);
+      const first = begin();
+      await eventually("a journal", () => journal());
+      first.kill(signal);
+      assert.equal(await first.ended, signal === "SIGKILL" ? signal : 1, first.text);
+      const held = journal(), open = JSON.parse(held.continuation).ranges;
+      assert.ok(held.items > 0 && held.items < total, `${held.items} items before the stop`);
+      assert.ok(open.length > 1 && open.filter(({ token }) => token).length > 1, "several ranges have a position");
+      const before = await ranges();
+      await there("fault", "--clear");
+      await there("fault", "--operation", "read", "--delay", "1200", "--percent", "100");
+      const second = begin();
+      await eventually("further items", () => (journal()?.items ?? total) > held.items);
+      for (const id of before) assert.equal((await there("split", "shop/many", id)).code, 0);
+      assert.ok(second.exitCode === null, "the export has ended before the split");
+      await there("fault", "--clear");
+      assert.equal(await second.ended, 0, second.text);
+      assert.ok((await ranges()).length >= 2 * before.length);
+      assert.deepEqual(numbers(file), each);
+      assert.ok(!existsSync(at(`${file}.journal`)));
+    });
+  }
+
+  it("--parallel is a number from 1 on", async () => {
+    assert.match((await there("export", "shop/many", at("none.out"), "--parallel", "0")).stderr, /parallel/);
+    assert.ok(!existsSync(at("none.out")));
   });
 });
 

@@ -18,7 +18,7 @@
  *   call_follow    the next changes of a container or a part of it; waits for them if there are none
  *   call_usage     how much a container holds
  *   call_transact  scripts and their writes over one partition, all or nothing
- *   call_within    a read, a write, rows or the commit within a transaction that a client keeps open
+ *   call_within    reads, writes, rows or the commit within a transaction that a client keeps open
  *   call_wipe      all items of a logical partition deleted at once
  *   call_attachments, call_attach   an item's attachments: read, write
  *   call_receipt   the first outcome of a write that its client repeats
@@ -190,6 +190,8 @@ typedef struct call_rows {
 void call_rows_init(call_rows *r, const call_core *core, net_client *client, op *o, container *container, call_step done);
 void call_rows_submit(call_rows *r); /* E_BAD_CONTINUATION, E_THROTTLED */
 
+typedef struct call_transaction call_transaction;
+
 typedef struct call_find {
     call call;
     query_find find; /* default: all items of the container */
@@ -198,6 +200,7 @@ typedef struct call_find {
     bool timed, notes_indexes; /* as in query_ask */
     query_sink sink;
     void *context;
+    call_transaction *within; /* a find of one partition, as this transaction sees it; NULL: as the partition is now */
     call_step again; /* NULL: always runs on a worker. Otherwise a short find is tried on the loop first; if that takes too long, this is
                       * called to discard what the sink got, and a worker starts over */
 
@@ -361,8 +364,6 @@ void call_receipt_submit(call_receipt *r); /* E_NOT_FOUND: the write has not bee
  * LIMIT_TRANSACTION_SECONDS is expired: its calls then complete with E_TRANSACTION_EXPIRED. The front end must always end it, while no call
  * is in progress: after the commit, whatever its result, or without a commit, which discards the writes. */
 
-typedef struct call_transaction call_transaction;
-
 call_transaction *call_transaction_begin(const call_core *core, net_loop *loop);
 void call_transaction_end(call_transaction *t);
 
@@ -376,6 +377,12 @@ typedef struct call_within {
 
     item_op *op; /* write: prepared as for call_commit; results as of item_transaction_write */
 
+    /* several reads or writes in one call, on a worker; both functions are called there */
+    const item_key *keys; /* read_all: items that are not there are left out */
+    size_t n;             /* of keys; write_all: of operations at `op` */
+    void (*read)(void *context, size_t i, const item_found *found);
+    err (*wrote)(void *context, size_t i, err code); /* after each write, while its results live: an error ends the call with it */
+
     item_rows_ask rows; /* rows: of one partition; `moment` is private to call/ */
     item_rows_cursor cursor;
     item_visit sink; /* called on a worker; returns false to end the page before this row */
@@ -384,9 +391,11 @@ typedef struct call_within {
 
 void call_within_init(call_within *w, call_transaction *t, const call_core *core, net_client *client, op *o, container *container,
                       call_step done);
-void call_within_read(call_within *w);  /* E_NOT_FOUND, E_THROTTLED, E_TRANSACTION_SPREAD */
-void call_within_write(call_within *w); /* the same, and the errors of a write of its kind */
-void call_within_rows(call_within *w);  /* the errors of a read, and E_BAD_CONTINUATION */
+void call_within_read(call_within *w);      /* E_NOT_FOUND, E_THROTTLED, E_TRANSACTION_SPREAD */
+void call_within_write(call_within *w);     /* the same, and the errors of a write of its kind */
+void call_within_read_all(call_within *w);  /* E_CANCELLED, and the errors of a read but E_NOT_FOUND */
+void call_within_write_all(call_within *w); /* in order, until `wrote` returns an error: E_CANCELLED, and what it returns */
+void call_within_rows(call_within *w);      /* the errors of a read, and E_BAD_CONTINUATION */
 void call_within_commit(
     call_within *w); /* E_RETRY_WITH, E_UNIQUE_KEY: another write conflicts, nothing is written. Call once; then end the transaction */
 void call_within_give(call_within *w);

@@ -31,5 +31,11 @@ void call__on_script_thread(call *c, uint64_t sequence, call_step run, call_step
 bool call__worth_a_try(uint64_t container, slice text);
 void call__tried(uint64_t container, slice text, bool gave_up);
 
+/* A call that reads within a transaction: false, if another one is in progress. The call's `clean` leaves it. */
+bool call__transaction_enter(call_transaction *t);
+void call__transaction_leave(call_transaction *t);
+err call__transaction_busy(op *o);
+MUST_CHECK err call__transaction_moment(call_transaction *t, call *c, const item_key *partition, const item_moment **moment_out);
+
 /* Runs `then` on the loop. Any thread, which must not touch the call afterwards. */
 void call__return(call *c, call_step then);

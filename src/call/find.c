@@ -1,5 +1,7 @@
 /* A page of a find runs like a page of a query (query.c): tried on the loop if it is short and the caller can start over, otherwise on a
  * worker. */
+#include <assert.h>
+
 #include "call/call_int.h"
 
 enum {
@@ -29,6 +31,29 @@ static err run_page(call_find *f, bool quick) {
 static void page(call *c) {
     c->code = run_page((call_find *)c, false);
 }
+
+/* ---- within a transaction ---- */
+
+static void page_within(call *c) {
+    call_find *f = (call_find *)c;
+    c->code = call__transaction_moment(f->within, c, f->find.scope.partition, &f->find.moment);
+    c->code = c->code == OK ? run_page(f, false) : c->code;
+}
+
+static void leave(call *c) {
+    call__transaction_leave(((call_find *)c)->within);
+}
+
+static void go_within(call *c) {
+    if (!call__transaction_enter(((call_find *)c)->within)) {
+        call__end(c, call__transaction_busy(c->op));
+        return;
+    }
+    c->clean = leave;
+    call_work(c, NET_PAGES, page_within);
+}
+
+/* ---- on the loop ---- */
 
 /* False: it gave up, and a worker starts the page over. */
 static bool try_quickly(call_find *f) {
@@ -64,6 +89,7 @@ void call_find_init(call_find *f, const call_core *core, net_client *client, op 
     f->sink = NULL;
     f->context = NULL;
     f->again = NULL;
+    f->within = NULL;
     f->next = SLICE_EMPTY;
     f->outcome = (query_outcome){0};
 }
@@ -71,5 +97,6 @@ void call_find_init(call_find *f, const call_core *core, net_client *client, op 
 void call_find_submit(call_find *f) {
     const query_scope *scope = &f->find.scope;
     const epk *min = scope->partition ? &scope->partition->epk : &scope->min, *end = scope->partition ? min : &scope->max;
-    call__enter(&f->call, min, end, call__one_range(&f->call, min, end), false, go);
+    assert(!f->within || scope->partition);
+    call__enter(&f->call, min, end, call__one_range(&f->call, min, end), false, f->within ? go_within : go);
 }

@@ -100,6 +100,10 @@ void call_within_init(call_within *w, call_transaction *t, const call_core *core
     w->guarded = false;
     w->found = (item_found){0};
     w->op = NULL;
+    w->keys = NULL;
+    w->n = 0;
+    w->read = NULL;
+    w->wrote = NULL;
     w->rows = (item_rows_ask){0};
     w->cursor = (item_rows_cursor){0};
     w->sink = NULL;
@@ -127,8 +131,12 @@ static void run_on_worker(net_work *work) {
     c->run(c);
 }
 
+err call__transaction_busy(op *o) {
+    return op_fail(o, E_BAD_REQUEST, "The transaction is busy with another call: send one after the other.");
+}
+
 static void refuse_busy(call *c) {
-    c->code = op_fail(c->op, E_BAD_REQUEST, "The transaction is busy with another call: send one after the other.");
+    c->code = call__transaction_busy(c->op);
     c->done(c);
 }
 
@@ -181,6 +189,67 @@ static void go_write(call *c) {
 
 void call_within_write(call_within *w) {
     submit(&w->call, &w->op->key.epk, true, go_write);
+}
+
+/* ---- several reads and writes ---- */
+
+static void read_all(call *c) {
+    call_within *w = (call_within *)c;
+    for (size_t i = 0; i < w->n && c->code == OK; i++) {
+        item_found found;
+        c->code = op_check(c->op);
+        err code = c->code != OK ? c->code : item_transaction_read(w->transaction->core, c->op, c->container, &w->keys[i], false, &found);
+        if (code == OK) {
+            w->read(w->context, i, &found);
+            item_give(&found);
+        } else if (code != E_NOT_FOUND) {
+            c->code = code;
+        }
+    }
+}
+
+static void go_read_all(call *c) {
+    take_turn(c, true, NET_PAGES, read_all);
+}
+
+void call_within_read_all(call_within *w) {
+    submit(&w->call, &w->keys[0].epk, false, go_read_all);
+}
+
+static void write_all(call *c) {
+    call_within *w = (call_within *)c;
+    for (size_t i = 0; i < w->n && c->code == OK; i++) {
+        c->code = op_check(c->op);
+        if (c->code == OK) {
+            c->code = w->wrote(w->context, i, item_transaction_write(w->transaction->core, c->op, c->container, &w->op[i]));
+        }
+    }
+}
+
+static void go_write_all(call *c) {
+    take_turn(c, true, NET_PAGES, write_all);
+}
+
+void call_within_write_all(call_within *w) {
+    submit(&w->call, &w->op->key.epk, true, go_write_all);
+}
+
+/* ---- rows and finds of one partition ---- */
+
+bool call__transaction_enter(call_transaction *t) {
+    bool entered = enter(t);
+    if (entered) {
+        budget_renew(&t->budget);
+    }
+    return entered;
+}
+
+void call__transaction_leave(call_transaction *t) {
+    leave(t);
+}
+
+err call__transaction_moment(call_transaction *t, call *c, const item_key *partition, const item_moment **moment_out) {
+    return item_transaction_moment(t->core, c->op, c->container, partition, moment_out);
 }
 
 static void read_rows(call *c) {

@@ -88,6 +88,7 @@ static void begin(query_find_page *p) {
     const query_scope *scope = &p->find->scope;
     if (scope->partition) {
         item_cursor_init_partition(&p->cursor, scope->partition);
+        p->cursor.moment = p->find->moment;
     } else {
         item_cursor_init(&p->cursor, &scope->min, &scope->max);
         p->cursor.prefix = scope->prefix;

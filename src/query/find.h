@@ -54,6 +54,7 @@ typedef struct query_find {
     uint64_t skip;
     uint64_t limit; /* items in all pages together; UINT64_MAX: no limit */
     query_scope scope;
+    const item_moment *moment; /* for one partition: as a transaction sees it (item_cursor.moment). NULL: as it is now */
     bool narrow; /* for one partition in the order of its row key: fails with E_QUERY_TOO_LONG unless an index condition leaves so few items
                     that finding them takes less time than reading the rows in order (item/rows.h) until the page is full */
 } query_find;

@@ -165,7 +165,7 @@ static void after_turn(gremlin_eval *q, int outcome) {
         gremlin_reply_part(q, part_sent);
         break;
     case TURN_ENDED:
-        gremlin_reply_end(q);
+        q->transaction ? gremlin_atomic_commit(q) : gremlin_reply_end(q);
         break;
     default:
         to_worker(q);
@@ -277,6 +277,7 @@ static err start(gremlin_eval *q) {
     choose_format(q);
     TRY(find_container(q));
     TRY(read_script(q));
+    TRY(gremlin_atomic_read_option(q));
     set_deadline(q);
     q->loop_turns = q->frame->frame.n > GREMLIN_LARGE_BYTES ? 0 : LOOP_TURNS; /* one step over a long list takes long */
     q->options = (gremlin_run_options){.clock = &clock_system,

@@ -118,7 +118,9 @@ static bool sink(void *context, const query_found *row) {
         g->failed = E_MEMORY;
         return false;
     }
-    g->take(g, row->body);
+    if (!gremlin_atomic_leaves_out(g, row->body)) {
+        g->take(g, row->body);
+    }
     return true;
 }
 
@@ -137,7 +139,7 @@ static void page_found(call *c) {
         gremlin_graph_fail(g, code);
         return;
     }
-    g->next = q->call.find.next;
+    g->next = gremlin_atomic_next(g, q->call.find.next);
     g->read(g);
 }
 
@@ -157,11 +159,13 @@ void gremlin_graph_find(gremlin_graph *g, slice where, const slice *place, slice
     item_key *partition = arena_new(&g->memory, item_key);
     err code = gremlin_graph_allows(g, ACCESS_READ, place);
     code = code == OK ? check_where(g, where) : code;
+    code = code == OK ? gremlin_atomic_divide(g, &place, &from) : code;
     if (code == OK && clock_monotonic_us(&clock_system) > q->deadline_us) {
         code = E_TIMEOUT;
     }
-    if (code == OK && place && q->container->key.n) {
-        code = document_key(&q->op, q->container, *place, SLICE_LIT("0"), partition);
+    bool one = q->container->key.n ? place != NULL : q->transaction != NULL;
+    if (code == OK && one) {
+        code = document_key(&q->op, q->container, place ? *place : SLICE_EMPTY, SLICE_LIT("0"), partition);
     }
     if (code != OK) {
         gremlin_graph_fail(g, code);
@@ -169,9 +173,10 @@ void gremlin_graph_find(gremlin_graph *g, slice where, const slice *place, slice
     }
     call_find_init(&q->call.find, &q->front->core, &q->frame->client, &q->op, q->container, page_found);
     q->call.find.find.where = where;
-    if (place && q->container->key.n) {
+    if (one) {
         q->call.find.find.scope = query_scope_partition(partition);
     }
+    q->call.find.within = one ? q->transaction : NULL;
     q->call.find.from = from;
     q->call.find.rows_max = rows_max;
     q->call.find.sink = sink;

@@ -4,8 +4,8 @@
  *   conditions        a find, by the index; within one partition if a condition says which
  *   out               a find of edges by `_vertexId`, within one partition if all vertices lie in it
  *   in                a find of edges by `_sink`, over all partitions
- *   writes            a commit of the batch: each element by itself, in order, until one fails
- *   drop of vertices  first their edges, page by page, then themselves
+ *   writes            a commit of the batch: each element by itself, in order, until one fails; of an atomic script, a part of its
+ * transaction drop of vertices  first their edges, page by page, then themselves
  *
  * One ask is answered at a time. Its memory is freed when it is answered, so that a long traversal does not collect it. A traversal is
  * admitted once: after its first answer it is charged, but no more refused, since it could not go on from there. */
@@ -48,6 +48,7 @@ struct gremlin_graph {
     void (*read)(gremlin_graph *g); /* after the find */
     size_t found_before;            /* bytes of `found` when the find began */
     err failed;                     /* in a sink */
+    int part;                       /* atomic.c: of a find that has two; 0: it has one */
     slice next;                     /* where the find goes on; empty: it has ended */
     slice where;                    /* its condition, if it has several pages */
     void (*then)(gremlin_graph *g); /* after the places were read */
@@ -55,12 +56,12 @@ struct gremlin_graph {
     /* writing */
     item_op *ops;
     size_t ops_n;
-    size_t *targets;                   /* of ops: targets of the ask; NULL: edges of vertices that are dropped */
-    buf dropping;                      /* item_key: these edges */
-    buf position;                      /* where the find of them goes on */
-    arena_mark mark;                   /* memory of one page of them */
-    void (*written)(gremlin_graph *g); /* reads the results */
-    void (*after)(gremlin_graph *g);   /* when they are given back */
+    size_t *targets;                             /* of ops: targets of the ask; NULL: edges of vertices that are dropped */
+    buf dropping;                                /* item_key: these edges */
+    buf position;                                /* where the find of them goes on */
+    arena_mark mark;                             /* memory of one page of them */
+    void (*written)(gremlin_graph *g, size_t i); /* reads the result of ops[i] */
+    void (*after)(gremlin_graph *g);             /* when they are given back */
 };
 
 gremlin_graph *gremlin_graph_new(gremlin_eval *q);
@@ -101,6 +102,14 @@ void gremlin_read_edges(gremlin_graph *g, bool entering, slice from, size_t rows
 void gremlin_write_add(gremlin_graph *g);
 void gremlin_write_set(gremlin_graph *g);
 void gremlin_write_drop(gremlin_graph *g);
+
+/* atomic.c: within the script's transaction */
+void gremlin_atomic_write(gremlin_graph *g); /* `ops`, then `after` or gremlin_graph_fail */
+void gremlin_atomic_read(gremlin_graph *g, void (*read)(void *context, size_t i, const item_found *found), call_step done); /* `keys` */
+/* A find: where it reads now, and from where; which rows it leaves out; where it goes on. */
+MUST_CHECK err gremlin_atomic_divide(gremlin_graph *g, const slice **place, slice *from);
+bool gremlin_atomic_leaves_out(gremlin_graph *g, slice body);
+slice gremlin_atomic_next(gremlin_graph *g, slice next);
 
 /* where.c: conditions of query/find.h, in the operation's arena; empty: they do not fit, and a find with them fails */
 slice gremlin_where_elements(gremlin_graph *g); /* FIND without ids; the conditions that an index can answer */

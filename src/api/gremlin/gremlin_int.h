@@ -52,6 +52,7 @@ struct gremlin_eval {
         call_read_many reads;
         call_find find;
         call_commit commit;
+        call_within within;
     } call;
     frames_request *frame;
     gremlin_front *front;
@@ -85,6 +86,10 @@ struct gremlin_eval {
     int outcome;             /* of a turn on a worker: eval.c */
     bool going, again, over; /* eval.c */
     gremlin_graph *graph;
+
+    bool atomic;                   /* atomic.c */
+    call_transaction *transaction; /* NULL: nothing was written */
+    slice atomic_place;            /* its partition */
 };
 
 /* ---- front.c ---- */
@@ -98,6 +103,11 @@ void gremlin_conn_end(gremlin_conn *c);
 /* ---- eval.c ---- */
 void gremlin_eval_start(gremlin_eval *q); /* eval or bytecode, of an authenticated client */
 void gremlin_eval_go_on(gremlin_eval *q); /* the graph has answered */
+
+/* ---- atomic.c ---- */
+MUST_CHECK err gremlin_atomic_read_option(gremlin_eval *q);
+void gremlin_atomic_commit(gremlin_eval *q); /* then gremlin_reply_end, or gremlin_fail */
+void gremlin_atomic_end(gremlin_eval *q);    /* discards what was not committed */
 
 /* ---- reply.c: all but gremlin_reply_part end the request ---- */
 void gremlin_reply_part(gremlin_eval *q, void (*go_on)(frames_request *frame));       /* 206 and the results so far */

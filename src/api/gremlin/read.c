@@ -87,6 +87,10 @@ static void read_keys(gremlin_graph *g, const slice *places) {
         keys_read(&q->call.any);
         return;
     }
+    if (q->transaction) {
+        gremlin_atomic_read(g, take_keyed, keys_read);
+        return;
+    }
     q->call.reads.keys = g->keys;
     q->call.reads.n = g->keys_n;
     q->call.reads.sink = take_keyed;

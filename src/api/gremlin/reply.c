@@ -53,6 +53,7 @@ static void log_request(const gremlin_eval *q, int status) {
 
 /* Everything that the request holds is released before its frame, which has its memory. */
 void gremlin_release(gremlin_eval *q) {
+    gremlin_atomic_end(q);
     if (q->graph) {
         gremlin_graph_free(q->graph);
     }

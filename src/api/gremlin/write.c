@@ -25,8 +25,8 @@ static void committed(call *c) {
     gremlin_eval *q = (gremlin_eval *)c;
     gremlin_graph *g = q->graph;
     err code = c->code != OK ? c->code : result_of(g);
-    if (code == OK && g->written) {
-        g->written(g);
+    for (size_t i = 0; code == OK && g->written && i < g->ops_n; i++) {
+        g->written(g, i);
     }
     call_commit_give(&q->call.commit);
     if (code != OK) {
@@ -37,7 +37,7 @@ static void committed(call *c) {
     g->after(g);
 }
 
-static void submit(gremlin_graph *g, bool stops, void (*written)(gremlin_graph *), void (*after)(gremlin_graph *)) {
+static void submit(gremlin_graph *g, bool stops, void (*written)(gremlin_graph *, size_t), void (*after)(gremlin_graph *)) {
     gremlin_eval *q = g->q;
     if (g->ops_n == 0) {
         after(g);
@@ -45,6 +45,10 @@ static void submit(gremlin_graph *g, bool stops, void (*written)(gremlin_graph *
     }
     g->written = written;
     g->after = after;
+    if (q->atomic) {
+        gremlin_atomic_write(g);
+        return;
+    }
     call_commit_init(&q->call.commit, &q->front->core, &q->frame->client, &q->op, q->container, committed);
     q->call.commit.ops = g->ops;
     q->call.commit.n = g->ops_n;
@@ -70,17 +74,15 @@ static item_op *add_op(gremlin_graph *g, item_kind kind, size_t target) {
     return one;
 }
 
-/* The elements as they are now. */
-static void take_results(gremlin_graph *g) {
-    for (size_t i = 0; i < g->ops_n; i++) {
-        gremlin_element *e = NULL;
-        slice body = g->ops[i].kind == ITEM_CREATE ? g->ops[i].body : g->ops[i].result;
-        if (g->ops[i].code == OK && body.n) {
-            e = document_read(gremlin_graph_elements(g), g->q->container, body);
-        }
-        if (e) {
-            gremlin_graph_found(g, g->targets[i], e);
-        }
+/* The element as it is now. */
+static void take_result(gremlin_graph *g, size_t i) {
+    gremlin_element *e = NULL;
+    slice body = g->ops[i].kind == ITEM_CREATE ? g->ops[i].body : g->ops[i].result;
+    if (g->ops[i].code == OK && body.n) {
+        e = document_read(gremlin_graph_elements(g), g->q->container, body);
+    }
+    if (e) {
+        gremlin_graph_found(g, g->targets[i], e);
     }
 }
 
@@ -224,7 +226,7 @@ void gremlin_write_add(gremlin_graph *g) {
         gremlin_graph_fail(g, code);
         return;
     }
-    submit(g, true, take_results, done);
+    submit(g, true, take_result, done);
 }
 
 /* ---- properties ---- */
@@ -270,7 +272,7 @@ void gremlin_write_set(gremlin_graph *g) {
         gremlin_graph_fail(g, code);
         return;
     }
-    submit(g, false, take_results, done);
+    submit(g, false, take_result, done);
 }
 
 /* ---- drops ---- */

@@ -30,6 +30,8 @@ export function throughput(portal) {
       await page.click("form[aria-label='Change the throughput'] button[type=submit]");
       await until(() => page.locator(".tile").count(), (n) => n === 8);
       assert.equal((await container.readOffer()).resource.content.offerThroughput, 3200);
+      // The history has one value for each second, so the next change waits for the first one to be seen.
+      await page.waitForSelector(".steps li:has-text('1,600 RU/s → 3,200 RU/s')");
       await page.click("[data-choice=autoscale]");
       await page.fill("input[name=throughput]", "5000");
       await page.click("form[aria-label='Change the throughput'] button[type=submit]");

@@ -25,11 +25,15 @@ static pthread_t thread;
 static uint16_t port;
 static call_transaction *_Atomic left;
 
-/* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard; "s" leaves the
- * connection's transaction for any other one, which takes it by "t" ---- */
+/* ---- the front end: a letter and its arguments. "wID N" upserts, "pID N" patches, "rID" reads, "gID" reads with a guard, "W N" upserts
+ * the items 1 to N, "D N" deletes them, "R N" reads them, "f N" finds those whose n is at least N; "s" leaves the connection's transaction
+ * for any other one, which takes it by "t" ---- */
 
 typedef struct line {
-    call_within within; /* must be first */
+    union {
+        call_within within; /* must be first */
+        call_find find;
+    };
     frames_request *request;
     op op;
     item_op item;
@@ -101,6 +105,89 @@ static void write_item(line *l, const char *id, int n, bool patches) {
     call_within_write(&l->within);
 }
 
+/* ---- several in one call ---- */
+
+static item_key key_of(line *l, size_t i) {
+    item_key key;
+    pkey header = {.n = 1, .values = {{.type = PKEY_STRING, .text = SLICE_LIT("a")}}};
+    assert_int_equal(item_check_key(&l->op, c, &header, arena_printf(l->request->arena, "%zu", i + 1), &key), OK);
+    return key;
+}
+
+static err note_write(void *context, size_t i, err code) {
+    line *l = context;
+    buf_addf(&l->rows, "%zu:%s ", i + 1, err_lookup(code)->name);
+    return code == E_NOT_FOUND ? OK : code;
+}
+
+static void write_all(line *l, size_t n, bool deletes) {
+    arena *a = l->request->arena;
+    l->within.op = arena_array(a, item_op, n);
+    l->within.n = n;
+    l->within.wrote = note_write;
+    l->within.context = l;
+    for (size_t i = 0; i < n; i++) {
+        item_op *item = &l->within.op[i];
+        *item = (item_op){.kind = deletes ? ITEM_DELETE : ITEM_UPSERT, .key = key_of(l, i)};
+        op_init(&item->op, a, l->op.now_s);
+        if (!deletes) {
+            item->body = bson_text(a, arena_printf(a, "{\"id\":\"%zu\",\"pk\":\"a\",\"n\":%zu}", i + 1, 10 * (i + 1)));
+            assert_int_equal(item_check_body(&l->op, c, NULL, item), OK);
+        }
+    }
+    call_within_write_all(&l->within);
+}
+
+static void note_read(void *context, size_t i, const item_found *found) {
+    line *l = context;
+    buf_addf(&l->rows, "%zu:", i + 1);
+    add_row(&l->rows, found);
+}
+
+static void read_all(line *l, size_t n) {
+    item_key *keys = arena_array(l->request->arena, item_key, n);
+    for (size_t i = 0; i < n; i++) {
+        keys[i] = key_of(l, i);
+    }
+    l->within.keys = keys;
+    l->within.n = n;
+    l->within.read = note_read;
+    l->within.context = l;
+    call_within_read_all(&l->within);
+}
+
+static void found(call *done) {
+    line *l = (line *)done;
+    char text[FRAME_MAX];
+    snprintf(text, sizeof text, "%s", done->code == OK ? "nothing" : err_lookup(done->code)->name);
+    if (done->code == OK && l->rows.n) {
+        snprintf(text, sizeof text, "%.*s", (int)l->rows.n, l->rows.p);
+    }
+    buf_free(&l->rows);
+    say(l->request, text);
+}
+
+static bool note_found(void *context, const query_found *row) {
+    line *l = context;
+    bson_iter_t it;
+    assert_true(doc_find_key(row->body, SLICE_LIT("n"), &it));
+    buf_addf(&l->rows, "%ld ", (long)bson_iter_as_int64(&it));
+    return true;
+}
+
+static void find(line *l, call_transaction *t, int n) {
+    arena *a = l->request->arena;
+    item_key *partition = arena_new(a, item_key);
+    *partition = key_of(l, 0);
+    call_find_init(&l->find, &core, &l->request->client, &l->op, c, found);
+    l->find.find.where = bson_text(a, arena_printf(a, "{\"at\":[\"n\"],\"ge\":%d}", n));
+    l->find.find.scope = query_scope_partition(partition);
+    l->find.within = t;
+    l->find.sink = note_found;
+    l->find.context = l;
+    call_find_submit(&l->find);
+}
+
 static void ask(line *l, char what, char *id, int n) {
     pkey header = {.n = 1, .values = {{.type = PKEY_STRING, .text = SLICE_LIT("a")}}};
     assert_int_equal(item_check_key(&l->op, c, &header, arena_copy(l->request->arena, slice_str(id)), &l->within.key), OK);
@@ -152,6 +239,15 @@ static void handle(frames_request *r) {
     sscanf(text + 1, "%31s %d", id, &n);
     op_init(&l->op, r->arena, harness_now_s(&h));
     call_within_init(&l->within, *t, &core, &r->client, &l->op, c, answer);
+    if (text[0] == 'W' || text[0] == 'D' || text[0] == 'R') {
+        size_t items = (size_t)atoi(text + 1);
+        text[0] == 'R' ? read_all(l, items) : write_all(l, items, text[0] == 'D');
+        return;
+    }
+    if (text[0] == 'f') {
+        find(l, *t, atoi(text + 1));
+        return;
+    }
     ask(l, text[0], id, n);
 }
 
@@ -306,6 +402,33 @@ static void a_client_reads_writes_and_commits(void **state) {
     assert_int_equal(harness_count(c), 3);
 }
 
+static void one_call_reads_or_writes_several(void **state) {
+    (void)state;
+    int one = open_client(), two = open_client();
+    says(one, "b", "OK");
+    says(one, "W 3", "1:OK 2:OK 3:OK ");
+    says(one, "w5 50", "OK");
+    says(one, "R 5", "1:10 2:20 3:30 5:50 ");
+    says(one, "f 20", "20 30 50 ");
+    says(two, "b", "OK");
+    says(two, "f 0", "nothing");
+    says(one, "c", "OK");
+    says(one, "e", "OK");
+    says(two, "f 0", "nothing"); /* its snapshot is older */
+    says(two, "e", "OK");
+    says(two, "b", "OK");
+    says(two, "p2 100", "OK");
+    says(two, "f 25", "120 30 50 ");
+    says(two, "D 4", "1:OK 2:OK 3:OK 4:E_NOT_FOUND ");
+    says(two, "f 0", "50 ");
+    says(two, "R 5", "5:50 ");
+    says(two, "c", "OK");
+    says(two, "e", "OK");
+    close(one);
+    close(two);
+    assert_int_equal(harness_count(c), 1);
+}
+
 /* The terms of large items are listed by a worker, before the commit. */
 static void large_items_are_committed(void **state) {
     (void)state;
@@ -389,6 +512,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_transaction_moves_between_loops, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_reads_writes_and_commits, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_call_reads_or_writes_several, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_items_are_committed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_leaves_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_come_one_after_the_other, set_up, tear_down),

@@ -1,5 +1,5 @@
 // tesela rekey: a container gets another partition key while writers create, replace, move and delete items, through kills of the command
-// and of the server; nothing is lost or doubled.
+// and of the server; nothing is lost or doubled, and readers find every item all the time.
 
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -97,6 +97,93 @@ class Writers {
   async more(n) {
     const from = this.writes;
     await eventually("writes", () => this.writes >= from + n);
+  }
+  async stop() {
+    this.#going = false;
+    await this.#done;
+  }
+}
+
+// Readers of items that are always there: by id and key, by a query for an id, and by pages of a query for all. A writer replaces some of the
+// items: a read answers the last version that was acknowledged before it, or a newer one.
+class Readers {
+  #name;
+  #total;
+  #going = true;
+  #done;
+  #versions = new Map(); // of replaced items: acknowledged
+  counts = { point: 0, query: 0, pages: 0, write: 0, moved: 0 };
+  constructor(name, total, seed) {
+    const next = random(seed);
+    this.#name = name;
+    this.#total = total;
+    // Each with what docs/migrate.md allows at the switch.
+    const point = [this.#point, (e) => e.code === 404], query = [this.#query, () => false];
+    const pages = [this.#pages, (e) => e.code === 400 && /Invalid Continuation Token/.test(e.message)];
+    const write = [this.#write, (e) => e.code === 400 && e.substatus === 1001];
+    this.#done = Promise.all([point, point, query, query, pages, write].map((each) => this.#run(...each, (bound) => Math.floor(next() * bound))));
+  }
+  async #layout() {
+    const own = new CosmosClient({ endpoint: server.endpoint("http"), key: emulatorKey });
+    const container = own.database("shop").container(this.#name);
+    return { own, container, path: (await container.read()).resource.partitionKey.paths[0].slice(1) };
+  }
+  async #run(loop, allowed, pick) {
+    let layout = await this.#layout();
+    while (this.#going) {
+      const failed = await loop.call(this, layout, pick).then(() => undefined, (e) => e);
+      if (!failed) continue;
+      const renewed = await this.#layout();
+      layout.own.dispose();
+      if (renewed.path === layout.path || !allowed(failed)) throw failed;
+      this.counts.moved++;
+      layout = renewed;
+    }
+    layout.own.dispose();
+  }
+  #pick(pick) {
+    const n = pick(this.#total);
+    return { id: `i${n}`, n, day: `d${n % 9}`, city: `city-${(n % 100) % 5}` };
+  }
+  #check(item, expected, least) {
+    assert.ok(item, `${expected.id} is lost`);
+    for (const member of ["id", "day", "city", "n"]) assert.equal(item[member], expected[member]);
+    assert.ok((item.version ?? 0) >= least, `${expected.id}: version ${item.version}, but ${least} was acknowledged`);
+  }
+  async #point({ container, path }, pick) {
+    const expected = this.#pick(pick), least = this.#versions.get(expected.id) ?? 0;
+    const { resource, statusCode } = await container.item(expected.id, expected[path]).read();
+    if (statusCode === 404) throw Object.assign(new Error(`${expected.id} is lost`), { code: 404 });
+    this.#check(resource, expected, least);
+    this.counts.point++;
+  }
+  async #query({ container }, pick) {
+    const expected = this.#pick(pick), least = this.#versions.get(expected.id) ?? 0;
+    const { resources } = await container.items.query({ query: "SELECT * FROM c WHERE c.id = @id", parameters: [{ name: "@id", value: expected.id }] }).fetchAll();
+    assert.equal(resources.length, 1, `${expected.id} by a query`);
+    this.#check(resources[0], expected, least);
+    this.counts.query++;
+  }
+  async #pages({ container }) {
+    const pages = container.items.query("SELECT c.id FROM c", { maxItemCount: 20 }), ids = [];
+    while (pages.hasMoreResults()) {
+      ids.push(...((await pages.fetchNext()).resources ?? []).map(({ id }) => id));
+      await sleep(5);
+    }
+    assert.equal(ids.length, this.#total, "rows of all pages");
+    assert.equal(new Set(ids).size, this.#total);
+    this.counts.pages++;
+  }
+  async #write({ container }, pick) {
+    const item = this.#pick((bound) => pick(Math.min(bound, 20))), version = (this.#versions.get(item.id) ?? 0) + 1;
+    await container.items.upsert({ ...item, version });
+    this.#versions.set(item.id, version);
+    this.counts.write++;
+    await sleep(2);
+  }
+  async more(n) {
+    const from = { ...this.counts };
+    await Promise.race([this.#done, eventually("reads", () => ["point", "query", "write"].every((kind) => this.counts[kind] >= from[kind] + n) && this.counts.pages > from.pages)]);
   }
   async stop() {
     this.#going = false;
@@ -223,6 +310,23 @@ describe("tesela rekey", () => {
     assert.deepEqual(sorted(written), sorted([...writers.items.values()]));
     assert.equal((await all("live")).length, 600 + writers.items.size);
     assert.ok(!existsSync(at("live")));
+  });
+
+  it("readers find each item all the way through, by id and by query, in its last version", async () => {
+    for (let turn = 0; turn < rounds(4); turn++) {
+      const name = `read-${turn}`;
+      await fill(name, 300);
+      const readers = new Readers(name, 300, 21 + turn);
+      await readers.more(20);
+      const command = start(name, "--partition-key", "/city", "--wait");
+      await eventually("a journal", () => existsSync(at(name)));
+      await readers.more(20);
+      command.kill("SIGINT");
+      assert.equal(await command.ended, 0, command.text);
+      await readers.more(40);
+      await readers.stop();
+      assert.ok(readers.counts.moved >= 2, "readers by key have met the new layout");
+    }
   });
 
   it("survives a kill of the server around the switch: the old names or the new ones", async () => {

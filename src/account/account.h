@@ -293,6 +293,10 @@ enum { ACCOUNT_FREEZE_MS_MAX = 60000 };
 MUST_CHECK err account_freeze(account *a, op *o, container *c, unsigned ms, int64_t *token_io);
 void account_thaw(container *c, int64_t token); /* nothing if the freeze is over */
 
+/* Keeps others from doing the same for `ms`: a claim is in memory too, and ends by itself. The same claimant prolongs it. E_CONFLICT:
+ * somebody else's claim. */
+MUST_CHECK err account_claim(const account *a, op *o, container *c, uint64_t claimant, unsigned ms);
+
 /* Exchanges the names of a frozen container and of another one, in one write; the frozen one is retired. E_PRECONDITION: the freeze is
  * over, so that there may be writes which `with` lacks. E_BAD_REQUEST: they were made by different APIs, or their front end's memos differ.
  */

@@ -65,6 +65,13 @@ void account_thaw(container *c, int64_t token) {
     (void)container_space_thaw(c->space, token);
 }
 
+err account_claim(const account *a, op *o, container *c, uint64_t claimant, unsigned ms) {
+    int64_t until_us = clock_monotonic_us(a->items.clock) + 1000 * (int64_t)ms;
+    return container_space_claim(c->space, a->items.clock, claimant, until_us)
+               ? OK
+               : op_fail(o, E_CONFLICT, "Another client has claimed the container, to put another one in its place.");
+}
+
 /* ---- the exchange ---- */
 
 typedef struct switching {

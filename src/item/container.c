@@ -388,6 +388,18 @@ bool container_space_is_frozen(container_space *space, const clock_source *clock
     return atomic_load(&space->frozen_us) && holds(space, clock, &until);
 }
 
+bool container_space_claim(container_space *space, const clock_source *clock, uint64_t claimant, int64_t until_us) {
+    pthread_mutex_lock(&space->lock);
+    bool held = space->claimed_until_us > clock_monotonic_us(clock);
+    bool good = !held || space->claimant == claimant;
+    if (good) {
+        space->claimant = claimant;
+        space->claimed_until_us = until_us;
+    }
+    pthread_mutex_unlock(&space->lock);
+    return good;
+}
+
 err container_check_writable(const container *c, const clock_source *clock) {
     return !container_space_is_frozen(c->space, clock) ? OK : c->retired ? E_RETIRED : E_FROZEN;
 }

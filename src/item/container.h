@@ -171,7 +171,9 @@ typedef struct container_space {
     _Atomic int64_t frozen_us;       /* below: container_space_freeze */
     _Atomic uint64_t epoch;          /* the epoch of the newest tiles */
     _Atomic int64_t merges_after_us; /* monotonic; ranges that an operator split are not merged before this time */
-    pthread_mutex_t lock;            /* protects `newest` and the parts' indexes */
+    pthread_mutex_t lock;            /* protects `newest`, the claim and the parts' indexes */
+    uint64_t claimant;               /* below: container_space_claim */
+    int64_t claimed_until_us;
     container_tiles *newest;
     atomic_bool tiles_unrecorded; /* the newest tiles are stored in the reshaped home, but not yet in the container's record */
 
@@ -298,6 +300,11 @@ bool container_space_freeze(container_space *space, const clock_source *clock, i
 bool container_space_thaw(container_space *space, int64_t token);   /* false: that freeze is over */
 bool container_space_retire(container_space *space, int64_t token); /* likewise */
 bool container_space_is_frozen(container_space *space, const clock_source *clock);
+/* ---- claims: one client at a time works on another container in the place of this one ----
+ *
+ * A claim refuses other claims, nothing else. It is held until a time, and renewed by the same claimant. False: somebody else holds one. */
+bool container_space_claim(container_space *space, const clock_source *clock, uint64_t claimant, int64_t until_us);
+
 /* Whether a write is refused: OK, E_FROZEN, or E_RETIRED if the request saw the container retired. */
 MUST_CHECK err container_check_writable(const container *c, const clock_source *clock);
 

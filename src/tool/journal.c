@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -59,15 +61,48 @@ static bool read_file(journal *j, FILE *file) {
     return good;
 }
 
+static void hold(journal *j, int fd) {
+    if (j->held) {
+        close(j->held - 1);
+    }
+    j->held = fd + 1;
+}
+
+/* Opens and locks the file, unless there is none. A save puts another file in its place: then that one is tried. */
+static bool lock_file(journal *j) {
+    for (;;) {
+        struct stat opened, there;
+        int fd = open(j->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            return errno == ENOENT || tell(j, "opened");
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            fprintf(stderr, "tesela: the journal %s is in use: the same command runs already.\n", j->path);
+            close(fd);
+            return false;
+        }
+        if (fstat(fd, &opened) == 0 && stat(j->path, &there) == 0 && opened.st_dev == there.st_dev && opened.st_ino == there.st_ino) {
+            hold(j, fd);
+            return true;
+        }
+        close(fd);
+    }
+}
+
 bool journal_open(journal *j, const char *path, const char *source, const char *target, bool restart) {
     *j = (journal){
         .path = path ? strdup(path) : NULL, .source = strdup(source), .target = strdup(target), .continuation = buf_init(BUF_NO_LIMIT)};
-    FILE *file = path && !restart ? fopen(path, "rb") : NULL;
-    if (!file) {
-        return !path || restart || errno == ENOENT || tell(j, "opened");
+    if (path && !lock_file(j)) {
+        return false;
     }
-    bool good = read_file(j, file);
-    fclose(file);
+    if (restart || !j->held) {
+        return true;
+    }
+    FILE *file = fopen(path, "rb");
+    bool good = file ? read_file(j, file) : tell(j, "opened");
+    if (file) {
+        fclose(file);
+    }
     return good;
 }
 
@@ -92,7 +127,17 @@ bool journal_save(journal *j) {
              (unsigned long)j->line, (unsigned long)j->items, (unsigned long)j->failed, (unsigned long)j->bytes);
     int fd = open(beside.p, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool good = fd >= 0 && write(fd, text.p, text.n) == (ssize_t)text.n && fsync(fd) == 0;
-    good = (fd < 0 || close(fd) == 0) && good && rename(beside.p, j->path) == 0;
+    if (good) {
+        (void)flock(fd, LOCK_EX | LOCK_NB); /* before others can open it by the journal's name */
+        good = rename(beside.p, j->path) == 0;
+    }
+    if (good) {
+        hold(j, fd);
+    } else if (fd >= 0) {
+        int why = errno;
+        close(fd);
+        errno = why;
+    }
     buf_free(&text);
     buf_free(&beside);
     return good || tell(j, "written");
@@ -105,6 +150,7 @@ void journal_remove(journal *j) {
 }
 
 void journal_close(journal *j) {
+    hold(j, -1);
     free(j->path);
     free(j->source);
     free(j->target);

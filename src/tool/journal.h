@@ -14,9 +14,11 @@ typedef struct journal {
     buf continuation;      /* of a container */
     uint64_t items, failed, bytes;
     bool found; /* there was one of the same transfer */
+    int held;   /* its file's descriptor plus one, locked: one command at a time uses a journal */
 } journal;
 
-/* Reads the journal if there is one. False: it is of another transfer, or unreadable; prints what to do. `path` NULL: no journal. */
+/* Reads the journal if there is one. False: it is of another transfer, unreadable, or in use; prints what to do. `path` NULL: no journal.
+ */
 bool journal_open(journal *j, const char *path, const char *source, const char *target, bool restart);
 bool journal_save(journal *j);   /* false: prints why */
 void journal_remove(journal *j); /* the transfer is complete */

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "doc/json.h"
 #include "tool/rekey_int.h"
 #include "tool/remote.h"
@@ -33,7 +34,7 @@ static const tool_option options[] = {
     REMOTE_OPTIONS(given),
 };
 
-enum { OPTIONS = sizeof options / sizeof *options, IDLE_MS = 200, SWITCHES = 20, SPARE_MS = 500 };
+enum { OPTIONS = sizeof options / sizeof *options, IDLE_MS = 200, SWITCHES = 20, SPARE_MS = 500, CLAIM_MS = 60000, CLAIM_AGAIN_MS = 15000 };
 
 typedef enum outcome { DONE, STOPPED, REFUSED } outcome;
 
@@ -107,6 +108,52 @@ static bool exchange(const rekey *r, const remote *server, int64_t token) {
     bool good = post(server, "/_tesela/switch", &body, &answer);
     remote_answer_free(&answer);
     return good;
+}
+
+/* Keeps other commands from the container for a minute; false: another one has it. A server that does not answer is met elsewhere. */
+static bool claim(rekey *r, unsigned ms) {
+    buf body = buf_init(BUF_NO_LIMIT);
+    remote_answer answer = {0};
+    char why[REMOTE_WHY_BYTES];
+    add_names(&body, r);
+    buf_addf(&body, ",\"claim\":%lu,\"ms\":%u}", (unsigned long)r->journal.offset, ms);
+    bool answered = remote_ask(r->server, "POST", SLICE_LIT("/_tesela/claim"), buf_view(&body), &answer, why, sizeof why);
+    bool refused = answered && answer.status == 409;
+    r->claimed_ms = refused ? 0 : now_ms();
+    remote_answer_free(&answer);
+    buf_free(&body);
+    return !refused;
+}
+
+/* The claimant is in the journal from the start, so that a command that was killed can go on at once. */
+static bool begin_claim(rekey *r, bool keep) {
+    random_source random;
+    random_seed_system(&random);
+    r->journal.offset = r->journal.offset ? r->journal.offset : 1 + random_below(&random, UINT64_C(1) << 53);
+    if (!claim(r, CLAIM_MS)) {
+        fprintf(
+            stderr,
+            "tesela rekey: another rekey of %s is under way, with another journal (or one was killed less than a minute ago): wait for its "
+            "end, or stop it.\n",
+            tesela_container_name(r->from));
+        return false;
+    }
+    return !keep || r->journal.found || journal_save(&r->journal);
+}
+
+static bool keep_claim(rekey *r) {
+    if (now_ms() - r->claimed_ms < CLAIM_AGAIN_MS || claim(r, CLAIM_MS)) {
+        return true;
+    }
+    r->fatal.status = TESELA_CONFLICT;
+    snprintf(r->fatal.message, sizeof r->fatal.message, "another rekey of the container has begun meanwhile");
+    return false;
+}
+
+static void end_claim(rekey *r) {
+    if (r->claimed_ms) {
+        (void)claim(r, 1); /* else it ends by itself */
+    }
 }
 
 typedef struct standing {
@@ -225,7 +272,7 @@ static bool scan(rekey *r) {
             continue;
         }
         tries = 0;
-        good = !stopped() && (status != TESELA_OK || scan_page(r, cursor, n));
+        good = !stopped() && keep_claim(r) && (status != TESELA_OK || scan_page(r, cursor, n));
         show(r);
     }
     r->charge += cursor ? tesela_cursor_charge(cursor) : 0;
@@ -265,7 +312,7 @@ static bool catch_up(rekey *r, int64_t until_ms, bool *in_time_out) {
     *in_time_out = true;
     for (;;) {
         size_t n = 0;
-        if (stopped()) {
+        if (stopped() || !keep_claim(r)) {
             return false;
         }
         if (until_ms && now_ms() > until_ms) {
@@ -406,7 +453,7 @@ static int undo(rekey *r, const remote *server) {
         fprintf(stderr, "tesela rekey: there is no container %s.\n", tesela_container_name(r->to));
         return 1;
     }
-    if (!rekey_end_log(r->from, r->to)) {
+    if (!begin_claim(r, false) || !rekey_end_log(r->from, r->to)) {
         return 1;
     }
     if (tesela_container_delete(r->to, NULL, &error) != TESELA_OK) {
@@ -462,6 +509,9 @@ static int begin(rekey *r, const remote *server) {
                 tesela_container_name(source.retired ? r->from : r->to));
         return 2;
     }
+    if (!begin_claim(r, true)) {
+        return 2;
+    }
     begin_scan_again(r);
     r->total = source.items;
     r->copied = r->journal.items;
@@ -499,6 +549,7 @@ static bool open_all(rekey *r, const char *names) {
         r->from = r->client ? endpoint_container(r->client, names) : NULL;
         r->to = r->from ? endpoint_container(r->client, as.p) : NULL;
         good = r->to && journal_open(&r->journal, asked.journal ? asked.journal : journal.p, source.p, as.p, false);
+        r->journal.found = r->journal.found && r->journal.continuation.n; /* else it has only the claimant */
     }
     buf_free(&as);
     buf_free(&journal);
@@ -536,7 +587,12 @@ static int run(int argc, char **argv) {
     int status = 2;
     endpoint_take_signals();
     if (remote_open(&server, &given) && open_all(&r, words.list[0])) {
+        r.server = &server;
         status = asked.undo ? undo(&r, &server) : begin(&r, &server);
+        if (status == 2 && !r.journal.found && r.claimed_ms) {
+            journal_remove(&r.journal);
+        }
+        end_claim(&r);
     }
     close_all(&r);
     return status;

@@ -47,7 +47,9 @@ typedef struct rekey {
 
     rekey_refusal *refused;
     size_t refused_n;
-    bool expires;       /* the source has a time to live */
+    bool expires; /* the source has a time to live */
+    const remote *server;
+    int64_t claimed_ms; /* when the claim on the container was prolonged, as far as is known; 0: not held */
     tesela_error fatal; /* status TESELA_OK: none */
 } rekey;
 

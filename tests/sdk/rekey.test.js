@@ -280,6 +280,36 @@ describe("tesela rekey", () => {
     assert.equal((await all("again")).length, 100);
   });
 
+  it("is refused while another one of the container runs, whatever its journal and its target", async () => {
+    await fill("twice", 100);
+    const first = start("twice", "--partition-key", "/city", "--wait");
+    await eventually("a journal", () => existsSync(at("twice")) && /"line":1,/.test(readFileSync(at("twice"), "utf8")));
+    const elsewhere = (...args) => run(["rekey", "shop/twice", ...args, "--journal", at("elsewhere"), "--endpoint", server.endpoint("http")]);
+    for (const [attempt, code, text] of [
+      [rekey("twice", "--partition-key", "/city"), 2, /journal .* is in use: the same command runs already/],
+      [rekey("twice", "--undo"), 2, /is in use/],
+      [elsewhere("--partition-key", "/city"), 2, /another rekey of twice is under way/],
+      [elsewhere("--partition-key", "/n", "--as", "third"), 2, /another rekey of twice is under way/],
+      [elsewhere("--undo"), 1, /another rekey of twice is under way/],
+    ]) {
+      const ended = await attempt;
+      assert.equal(ended.code, code, ended.stdout + ended.stderr);
+      assert.match(ended.stderr, text);
+    }
+    assert.ok(!existsSync(at("elsewhere")));
+    await assert.rejects(definition("third"), { code: 404 });
+
+    // One that was killed goes on at once; others wait until its claim has ended.
+    first.kill("SIGKILL");
+    await first.ended;
+    assert.match((await elsewhere("--partition-key", "/city")).stderr, /killed less than a minute ago/);
+    const second = await rekey("twice", "--partition-key", "/city");
+    assert.equal(second.code, 0, second.stdout + second.stderr);
+    assert.equal((await all("twice")).length, 100);
+    const other = await elsewhere("--partition-key", "/n", "--as", "third");
+    assert.equal(other.code, 0, other.stdout + other.stderr);
+  });
+
   it("goes through writers, a split, and kills of the command and of the server", async () => {
     const container = await fill("live", 600);
     const writers = new Writers("live", 11);

@@ -156,6 +156,33 @@ static void a_freeze_refuses_writes_until_it_is_over(void **state) {
     assert_int_equal(put("a", "4"), OK);
 }
 
+static err claim(const char *name, uint64_t claimant, unsigned ms) {
+    container *c = harness_found(&h, "d", name);
+    err code = account_claim(h.account, harness_op(&h), c, claimant, ms);
+    container_give(c);
+    return code;
+}
+
+static void a_claim_refuses_claims_of_others_until_it_is_over(void **state) {
+    (void)state;
+    assert_int_equal(claim("a", 7, 5000), OK);
+    assert_int_equal(claim("a", 8, 5000), E_CONFLICT);
+    assert_int_equal(claim("b", 8, 5000), OK);
+    assert_int_equal(put("a", "1"), OK);
+    clock_manual_advance(&h.clock, 4000);
+    assert_int_equal(claim("a", 7, 5000), OK);
+    clock_manual_advance(&h.clock, 4000);
+    assert_int_equal(claim("a", 8, 5000), E_CONFLICT);
+    clock_manual_advance(&h.clock, 1001);
+    assert_int_equal(claim("a", 8, 5000), OK);
+    assert_int_equal(claim("a", 7, 5000), E_CONFLICT);
+    assert_int_equal(claim("a", 8, 1), OK); /* given up */
+    clock_manual_advance(&h.clock, 2);
+    assert_int_equal(claim("a", 7, 5000), OK);
+    harness_restart(&h);
+    assert_int_equal(claim("a", 8, 5000), OK);
+}
+
 static void names_are_exchanged_in_one_step(void **state) {
     (void)state;
     int64_t token = 0;
@@ -296,6 +323,7 @@ int main(void) {
 #define ON_BOTH(test)                                                                                                                      \
     cmocka_unit_test_setup_teardown(test, set_up, tear_down), cmocka_unit_test_setup_teardown(test, set_up_rocks, tear_down)
         ON_BOTH(a_freeze_refuses_writes_until_it_is_over),
+        ON_BOTH(a_claim_refuses_claims_of_others_until_it_is_over),
         ON_BOTH(names_are_exchanged_in_one_step),
         ON_BOTH(what_is_not_frozen_or_alike_is_refused),
         ON_BOTH(a_failed_write_leaves_it_as_it_was),

@@ -144,6 +144,7 @@ err admin_explain(admin_request *q);
 err admin_price(admin_request *q);
 err admin_split(admin_request *q);
 err admin_merge(admin_request *q);
+err admin_claim(admin_request *q);
 err admin_freeze(admin_request *q);
 err admin_thaw(admin_request *q);
 err admin_switch(admin_request *q);

@@ -24,6 +24,7 @@ static const admin_endpoint endpoints[] = {
     {PREFIX "price", VERB_POST, admin_price, QUEUE_QUERIES, JSON},
     {PREFIX "split", VERB_POST, admin_split, QUEUE_CHANGES, JSON},
     {PREFIX "merge", VERB_POST, admin_merge, QUEUE_CHANGES, JSON},
+    {PREFIX "claim", VERB_POST, admin_claim, QUEUE_CHANGES, JSON},
     {PREFIX "freeze", VERB_POST, admin_freeze, QUEUE_CHANGES, JSON},
     {PREFIX "thaw", VERB_POST, admin_thaw, QUEUE_CHANGES, JSON},
     {PREFIX "switch", VERB_POST, admin_switch, QUEUE_CHANGES, JSON},

@@ -1,4 +1,4 @@
-/* POST /_tesela/freeze, /_tesela/thaw, /_tesela/switch: another container in the place of one, for `tesela rekey`. */
+/* POST /_tesela/claim, /_tesela/freeze, /_tesela/thaw, /_tesela/switch: another container in the place of one, for `tesela rekey`. */
 #include "api/admin/admin_int.h"
 
 typedef struct frozen {
@@ -18,6 +18,19 @@ static err read_token(admin_request *q, slice body, frozen *f) {
     uint64_t token = 0;
     TRY(admin_number(q, body, "freeze", 1, INT64_MAX - 1, &token));
     f->token = (int64_t)token;
+    return OK;
+}
+
+static err claim(admin_request *q, slice body, frozen *f) {
+    uint64_t claimant = 0;
+    f->ms = 5000;
+    TRY(admin_number(q, body, "ms", 1, ACCOUNT_FREEZE_MS_MAX, &f->ms));
+    TRY(admin_number(q, body, "claim", 1, INT64_MAX - 1, &claimant));
+    if (!claimant) {
+        return op_fail(&q->op, E_BAD_REQUEST, "'claim' must be a number that the claimant has chosen.");
+    }
+    TRY(account_claim(q->admin->account, &q->op, f->container, claimant, (unsigned)f->ms));
+    buf_addf(&q->body, "{\"claim\":%lu,\"ms\":%lu}\n", (unsigned long)claimant, (unsigned long)f->ms);
     return OK;
 }
 
@@ -58,6 +71,11 @@ static err run(admin_request *q, const char *const *names, size_t names_n, err (
         container_give(f.with);
     }
     return code;
+}
+
+err admin_claim(admin_request *q) {
+    static const char *const names[] = {"database", "container", "ms", "claim"};
+    return run(q, names, 4, claim);
 }
 
 err admin_freeze(admin_request *q) {

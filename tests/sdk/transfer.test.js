@@ -122,6 +122,7 @@ describe("a stop in the middle", () => {
       const name = signal.toLowerCase(), file = at(`${name}.jsonl`);
       writeFileSync(file, Array.from({ length: total }, (_, n) => (n % 5000 === 4999 ? "{no item\n" : `{"id":"${n}","key":"k${n % 100}"}\n`)).join(""));
       await database.containers.create({ id: name, partitionKey: "/key" });
+      await tool("fault", "--operation", "write", "--delay", "40", "--percent", "100"); // or it ends before its first journal
       let kills = 0;
       for (let turn = 0; turn < 3; turn++) {
         const child = started("import", `shop/${name}`, file, "--requests", "2");
@@ -131,6 +132,7 @@ describe("a stop in the middle", () => {
         kills += ended.signal === "SIGKILL" || ended.code === 1;
         if (ended.code === 3) break;
       }
+      await tool("fault", "--clear");
       const { code, stdout, stderr } = await tool("import", `shop/${name}`, file);
       assert.equal(code, 3, stderr);
       assert.ok(kills > 0, "no import was stopped");
@@ -224,6 +226,9 @@ describe("an export of several ranges", () => {
       await there("fault", "--operation", "read", "--delay", "1200", "--percent", "100");
       const second = begin();
       await eventually("further items", () => (journal()?.items ?? total) > held.items);
+      const twice = await there("export", "shop/many", at(file));
+      assert.equal(twice.code, 2, twice.stderr);
+      assert.match(twice.stderr, /is in use: the same command runs already/);
       for (const id of before) assert.equal((await there("split", "shop/many", id)).code, 0);
       assert.ok(second.exitCode === null, "the export has ended before the split");
       await there("fault", "--clear");

@@ -205,7 +205,7 @@ describe("an export of several ranges", () => {
   for (const signal of ["SIGKILL", "SIGTERM"]) {
     it(`${signal} and a split in the middle: the same command goes on, each item once`, async () => {
       const file = `${signal}-many.jsonl`, args = ["export", "shop/many", at(file), "--parallel", "3", "--endpoint", ranged.endpoint("http")];
-      await there("fault", "--operation", "read", "--delay", "250", "--percent", "100");
+      await there("fault", "--operation", "read", "--delay", "600", "--percent", "100");
       const begin = () => {
         const child = spawn(binary, args, { stdio: ["ignore", "ignore", "pipe"] });
         child.text = "";

@@ -48,6 +48,9 @@ TESELA_API tesela_status tesela_container_throughput(tesela_container *container
 TESELA_API tesela_status tesela_container_set_throughput(tesela_container *container, const tesela_throughput *throughput,
                                                          tesela_error *error);
 
+/* About how many items it has, as the server counts them; -1 if the server does not say. */
+TESELA_API tesela_status tesela_container_item_count(tesela_container *container, int64_t *items_out, tesela_error *error);
+
 /* ---- ranges ---- */
 
 /* A physical partition: the items whose effective partition key (hex text) is in [min, max). */

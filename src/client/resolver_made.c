@@ -152,42 +152,22 @@ static tesela_status spillover_key(void *context, const char *item, tesela_texts
     return TESELA_OK;
 }
 
-/* A number of a field such as "documentsSize=10;documentsCount=3;". */
-static double usage_of(slice field, const char *name) {
-    buf text = buf_init(64 * 1024);
-    buf_add_byte(&text, ';');
-    buf_add_slice(&text, field);
-    buf_add_byte(&text, 0);
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, ";%s=", name);
-    const char *at = text.p ? strstr(text.p, wanted) : NULL;
-    double value = at ? strtod(at + strlen(wanted), NULL) : -1;
-    buf_free(&text);
-    return value;
-}
-
-/* Whether a container is full, by the server's figures; sizes there are in KB. */
+/* Whether a container is full, by the server's figures. */
 static tesela_status look(const spillover *s, size_t number, bool *full_out, tesela_error *error) {
     char *name = client__template_name(s->from, number);
     tesela_container *k;
+    client_usage used;
     *full_out = false;
     tesela_status status = tesela_container_open(s->client, s->database, name, &k, error);
     free(name);
     if (status != TESELA_OK) {
         return status;
     }
-    exchange *x = client__container_exchange(k, "GET", "colls", true);
-    client__exchange_text(x, "x-ms-documentdb-populatequotainfo", "True");
-    status = client__exchange_run(x, error);
+    status = client__container_usage(k, &used, error);
     if (status == TESELA_OK) {
-        slice used = client__response_field(x->response, "x-ms-resource-usage"),
-              quota = client__response_field(x->response, "x-ms-resource-quota");
-        double count = usage_of(used, "documentsCount"), size = usage_of(used, "collectionSize") * 1024,
-               most = usage_of(quota, "collectionSize") * 1024;
-        double limit = s->options.bytes ? (double)s->options.bytes : most * 0.9;
-        *full_out = (s->options.items && count >= (double)s->options.items) || (limit > 0 && size >= limit);
+        double limit = s->options.bytes ? (double)s->options.bytes : used.bytes_most * 0.9;
+        *full_out = (s->options.items && used.items >= (double)s->options.items) || (limit > 0 && used.bytes >= limit);
     }
-    client__exchange_free(x);
     tesela_container_close(k);
     return status;
 }

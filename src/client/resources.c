@@ -138,6 +138,50 @@ tesela_status tesela_container_delete(tesela_container *k, tesela_response **res
     return status;
 }
 
+/* ---- usage ---- */
+
+enum { KILOBYTE = 1024 };             /* the server's unit */
+static const double ITEMS_MAX = 9e15; /* no server has more */
+
+/* A number of a field such as "documentsSize=10;documentsCount=3;". */
+static double usage_of(slice field, const char *name) {
+    buf text = buf_init(64 * 1024);
+    buf_add_byte(&text, ';');
+    buf_add_slice(&text, field);
+    buf_add_byte(&text, 0);
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, ";%s=", name);
+    const char *at = text.p ? strstr(text.p, wanted) : NULL;
+    double value = at ? strtod(at + strlen(wanted), NULL) : -1;
+    buf_free(&text);
+    return value;
+}
+
+tesela_status client__container_usage(tesela_container *k, client_usage *usage_out, tesela_error *error) {
+    exchange *x = client__container_exchange(k, "GET", "colls", true);
+    client__exchange_text(x, "x-ms-documentdb-populatequotainfo", "True");
+    tesela_status status = client__exchange_run(x, error);
+    if (status == TESELA_OK) {
+        slice used = client__response_field(x->response, "x-ms-resource-usage");
+        slice quota = client__response_field(x->response, "x-ms-resource-quota");
+        usage_out->items = usage_of(used, "documentsCount");
+        usage_out->bytes = usage_of(used, "collectionSize") * KILOBYTE;
+        usage_out->bytes_most = usage_of(quota, "collectionSize") * KILOBYTE;
+    }
+    client__exchange_free(x);
+    return status;
+}
+
+tesela_status tesela_container_item_count(tesela_container *k, int64_t *items_out, tesela_error *error) {
+    client_usage used;
+    *items_out = -1;
+    tesela_status status = client__container_usage(k, &used, error);
+    if (status == TESELA_OK && used.items >= 0 && used.items < ITEMS_MAX) {
+        *items_out = (int64_t)used.items;
+    }
+    return status;
+}
+
 /* ---- ranges ---- */
 
 struct tesela_ranges {

@@ -43,6 +43,12 @@ size_t client__routing_overlap(const routing *r, const epk *min, const epk *max,
 /* An exchange about the container: type "docs" and so on, path and session set. */
 exchange *client__container_exchange(tesela_container *k, const char *verb, const char *type, bool read);
 
+/* What a container holds, and the bytes that it may hold; negative: the server does not say. */
+typedef struct client_usage {
+    double items, bytes, bytes_most;
+} client_usage;
+tesela_status client__container_usage(tesela_container *k, client_usage *usage_out, tesela_error *error);
+
 extern const char *const client__script_types[]; /* of tesela_script_kind, as they are in paths */
 
 /* ---- keys ---- */

@@ -36,6 +36,7 @@ typedef struct export {
     rows_writer rows;
     journal journal;
     progress progress;
+    int64_t items; /* of the container, when the export began or went on; negative: not known */
     int64_t saved_us;
     buf out, bson;
 }
@@ -106,6 +107,12 @@ static bool write_page(export *x, size_t n) {
     return flush(x);
 }
 
+/* The part that is written, as far as is known: items come and go meanwhile. */
+static double part_of(const export *x) {
+    double part = x->items > 0 ? (double)x->journal.items / (double)x->items : -1;
+    return part < 1 ? part : 1;
+}
+
 static int write_all(export *x) {
     tesela_error error = {0};
     size_t n = 0;
@@ -114,7 +121,8 @@ static int write_all(export *x) {
         if (!write_page(x, n)) {
             return 1;
         }
-        progress_show(&x->progress, (progress_now){.items = x->journal.items, .charge = tesela_cursor_charge(x->cursor), .part = -1});
+        progress_show(&x->progress,
+                      (progress_now){.items = x->journal.items, .charge = tesela_cursor_charge(x->cursor), .part = part_of(x)});
         if (!save(x)) {
             return 1;
         }
@@ -266,7 +274,9 @@ static int run(int argc, char **argv) {
     int status = 2;
     endpoint_take_signals();
     if (open_all(&x, words.list[0])) {
-        progress_begin(&x.progress, 0);
+        tesela_error unknown; /* then no time left is shown */
+        (void)tesela_container_item_count(x.from, &x.items, &unknown);
+        progress_begin(&x.progress, x.items > 0 ? part_of(&x) : 0);
         status = finish(&x, write_all(&x));
     }
     close_all(&x);

@@ -63,6 +63,7 @@ static void containers(void **state) {
     tesela_response *r;
     tesela_cursor *cursor;
     size_t n;
+    int64_t count;
     assert_string_equal(tesela_container_name(k), "containers");
     assert_string_equal(tesela_container_database(k), "d");
     ok(tesela_container_replace(
@@ -77,11 +78,18 @@ static void containers(void **state) {
     ok(tesela_container_set_throughput(k, &(tesela_throughput){.manual = 900}, &error));
     ok(tesela_container_throughput(k, &t, &error));
     assert_int_equal(t.manual, 900);
+    ok(tesela_container_item_count(k, &count, &error));
+    assert_int_equal(count, 0);
+    ok(tesela_item_create(k, "{\"id\":\"1\",\"pk\":\"a\"}", NULL, NULL, NULL, &error));
+    ok(tesela_container_item_count(k, &count, &error));
+    assert_int_equal(count, 1);
     ok(tesela_containers(client, "d", &cursor, &error));
     free(rows_of(cursor, &n));
     assert_true(n >= 1);
     ok(tesela_container_delete(k, NULL, &error));
     fails(tesela_container_read(k, NULL, &error), TESELA_NOT_FOUND);
+    fails(tesela_container_item_count(k, &count, &error), TESELA_NOT_FOUND);
+    assert_int_equal(count, -1);
     tesela_container_close(k);
 }
 

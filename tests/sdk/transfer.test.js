@@ -239,6 +239,19 @@ describe("an export of several ranges", () => {
     });
   }
 
+  it("shows on a terminal how far it is, and the time left", async () => {
+    await there("fault", "--operation", "read", "--delay", "120", "--percent", "100");
+    const command = `'${binary}' export shop/many '${at("shown.jsonl")}' --parallel 2 --endpoint ${ranged.endpoint("http")}`;
+    const terminal = spawn("script", ["-qec", command, "/dev/null"], { stdio: ["ignore", "pipe", "ignore"] });
+    let shown = "";
+    terminal.stdout.on("data", (bytes) => (shown += bytes));
+    assert.equal(await new Promise((done) => terminal.on("close", done)), 0, shown);
+    await there("fault", "--clear");
+    const parts = [...shown.matchAll(/ items  [^\r]* RU\/s  (\d+) %  [^\r]*left/g)].map((m) => Number(m[1]));
+    assert.ok(parts.length >= 3 && parts.every((part, i) => part <= 100 && (i === 0 || part >= parts[i - 1])), shown);
+    assert.ok(parts[0] < 60 && parts.at(-1) > 60, shown);
+  });
+
   it("--parallel is a number from 1 on", async () => {
     assert.match((await there("export", "shop/many", at("none.out"), "--parallel", "0")).stderr, /parallel/);
     assert.ok(!existsSync(at("none.out")));

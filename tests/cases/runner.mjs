@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { basename, dirname, join, relative } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import { emulatorKey, Server } from "../sdk/server.js";
@@ -249,6 +250,7 @@ async function runCases(server, path, file, tally) {
   await prepare(api, port, given, values);
   for (const one of cases) {
     let answer, why;
+    if (api.pauseMs) await setTimeout(api.pauseMs);
     try {
       answer = await send(api, port, one.request, values);
       why = judge(api, one.expected, answer, values);

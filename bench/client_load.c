@@ -1,6 +1,6 @@
 /* client_load URL read|create|bulk|order SECONDS FIRST — libtesela in a closed loop; one line of JSON: requests, and how many a second of
- * this process's processor time would do. `create` has 16 calls at a time, by threads, as client_sdk.mjs has, since each waits for the
- * disk; the others are on one thread. `bulk` counts items, `order` rows that are merged from all ranges. */
+ * this process's processor time would do. `read` and `create` have 16 calls at a time, by threads, as client_sdk.mjs has; the others are
+ * on one thread. `bulk` counts items, `order` rows that are merged from all ranges. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -72,25 +72,28 @@ static long order_all(tesela_container *k) {
 
 static struct {
     tesela_container *container;
+    void (*call)(tesela_container *k, long n);
     double end;
     atomic_long next, done;
 } shared;
 
-static void *create_on(void *unused) {
+static void *call_on(void *unused) {
     while (seconds_of(CLOCK_MONOTONIC) < shared.end) {
-        create_one(shared.container, atomic_fetch_add(&shared.next, 1));
+        shared.call(shared.container, atomic_fetch_add(&shared.next, 1));
         atomic_fetch_add(&shared.done, 1);
     }
     return unused;
 }
 
-static long create_many(tesela_container *k, double seconds, long next) {
+static long call_many(tesela_container *k, void (*call)(tesela_container *k, long n), double seconds, long next) {
     pthread_t threads[CALLS];
     shared.container = k;
+    shared.call = call;
+    shared.done = 0;
     shared.end = seconds_of(CLOCK_MONOTONIC) + seconds;
     shared.next = next;
     for (int i = 0; i < CALLS; i++) {
-        if (pthread_create(&threads[i], NULL, create_on, NULL) != 0) {
+        if (pthread_create(&threads[i], NULL, call_on, NULL) != 0) {
             perror("client_load");
             exit(1);
         }
@@ -111,16 +114,20 @@ static long run(tesela_container *k, const char *mode, double seconds, long next
             tesela_bulk_operation create = {.kind = TESELA_BULK_CREATE, .body = make_item(next++)};
             must(tesela_bulk_add(bulk, &create, &error));
             done++;
-        } else if (strcmp(mode, "order") == 0) {
-            done += order_all(k);
         } else {
-            read_one(k, next++);
-            done++;
+            done += order_all(k);
         }
     }
     must(tesela_bulk_finish(bulk, &error));
     tesela_bulk_close(bulk);
     return done;
+}
+
+static long work(tesela_container *k, const char *mode, double seconds, long next) {
+    if (strcmp(mode, "read") == 0) {
+        return call_many(k, read_one, seconds, next);
+    }
+    return strcmp(mode, "create") == 0 ? call_many(k, create_one, seconds, next) : run(k, mode, seconds, next);
 }
 
 int main(int argc, char **argv) {
@@ -142,8 +149,7 @@ int main(int argc, char **argv) {
         must(tesela_item_upsert(k, make_item(n), NULL, NULL, NULL, &error));
     }
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID), begun = seconds_of(CLOCK_MONOTONIC);
-    bool creates = strcmp(argv[2], "create") == 0;
-    long done = creates ? create_many(k, atof(argv[3]), atol(argv[4])) : run(k, argv[2], atof(argv[3]), atol(argv[4]));
+    long done = work(k, argv[2], atof(argv[3]), atol(argv[4]));
     cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
     printf("{\"requests\":%ld,\"rate\":%.1f,\"perSecond\":%.1f}\n", done, (double)done / cpu,
            (double)done / (seconds_of(CLOCK_MONOTONIC) - begun));

@@ -36,6 +36,17 @@ slice slice_trim(slice s) {
     return s;
 }
 
+size_t slice_ascii(slice s) {
+    size_t i = 0;
+    for (uint64_t bytes; i + sizeof bytes <= s.n; i += sizeof bytes) {
+        memcpy(&bytes, s.p + i, sizeof bytes);
+        if (bytes & UINT64_C(0x8080808080808080)) {
+            break;
+        }
+    }
+    return i;
+}
+
 bool slice_to_u64(slice s, uint64_t *value_out) {
     uint64_t v = 0;
     *value_out = 0;

@@ -47,6 +47,7 @@ slice slice_cut(slice s, size_t max);            /* at most so many bytes of it,
 int slice_shown(slice s);                        /* length for "%.*s" in messages: at most 200 bytes, cut between UTF-8 characters */
 bool slice_eq_nocase(slice a, slice b);          /* ASCII only */
 slice slice_trim(slice s);                       /* removes blanks at both ends */
+size_t slice_ascii(slice s);                     /* bytes at its beginning that are ASCII; a few less than there are, or all */
 bool slice_to_u64(slice s, uint64_t *value_out); /* the whole slice must be decimal digits, without overflow */
 bool slice_to_i64(slice s, int64_t *value_out);
 bool slice_take_be(slice *rest, size_t bytes, uint64_t *number_out); /* reads and skips a big-endian number of 1 to 8 bytes */

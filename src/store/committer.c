@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -9,9 +10,13 @@
 #include "base/thread.h"
 
 enum {
-    GROUP_BYTES_MAX = 8 * 1024 * 1024,
-    GROUP_US = 5000, /* target time of a group while other commits wait, since every commit waits for the end of its group */
-    TURN_US = 1000,  /* time that a queue may use in one round */
+    GROUP_BYTES_MAX = 2 * 1024 * 1024, /* to write more takes longer than a sync */
+    GROUP_BYTES_LEAST = 128 * 1024,
+    WRITE_US = 40 * 1000,   /* after a longer write groups get smaller, if that helps: a disk, or RocksDB, limits bytes a second */
+    FULL_GROUPS_TRY = 32,   /* after so many quick ones a larger one is tried */
+    FULL_GROUPS_HOLD = 256, /* so many stay as large as they are after a smaller one took as long */
+    GROUP_US = 5000,        /* target time of a group while other commits wait, since every commit waits for the end of its group */
+    TURN_US = 1000,         /* time that a queue may use in one round */
 };
 
 struct committer {
@@ -27,6 +32,9 @@ struct committer {
     commit_queue others;  /* for commits without a queue */
     commit_queue *before; /* in the ring of queues with commits, the one before the current queue. NULL: the ring is empty */
     uint64_t quiet;       /* how often the ring became empty */
+    size_t bytes_most;    /* a group ends at so many bytes: */
+    int64_t before_us;    /* what a full group took when it had twice as many; 0: none has been halved since the last quick one */
+    unsigned quick, hold; /* full groups that were quick, in a row; full groups until groups may be halved again */
     commit_group group;
 };
 
@@ -50,11 +58,50 @@ void commit_link(commit_group *group, commit_hook *hook) {
     }
 }
 
-static err write_group(commit_group *group) {
+static void allow_more(committer *c) {
+    c->quick = 0;
+    c->bytes_most *= c->bytes_most < GROUP_BYTES_MAX ? 2 : 1;
+}
+
+static void allow_less(committer *c, int64_t took_us) {
+    bool in_vain = c->before_us && took_us > c->before_us - c->before_us / 4; /* the disk's time is that of a sync, not of bytes */
+    c->before_us = in_vain ? 0 : took_us;
+    c->quick = 0;
+    if (in_vain) {
+        c->hold = FULL_GROUPS_HOLD;
+        allow_more(c);
+    } else if (c->bytes_most > GROUP_BYTES_LEAST) {
+        c->bytes_most /= 2;
+    }
+}
+
+/* After a full group. */
+static void fit_groups(committer *c, int64_t took_us) {
+    c->hold -= c->hold > 0;
+    if (took_us > WRITE_US && !c->hold) {
+        allow_less(c, took_us);
+    } else if (took_us <= WRITE_US) {
+        c->before_us = 0;
+        if (took_us < WRITE_US / 4 || ++c->quick >= FULL_GROUPS_TRY) {
+            allow_more(c);
+        }
+    }
+}
+
+static err write_group(committer *c) {
+    commit_group *group = &c->group;
     for (commit_hook *hook = group->hooks; hook; hook = hook->next) {
         hook->before(hook, group);
     }
-    return group->batch.n ? store_write(group->store, &group->batch) : OK;
+    if (group->batch.n == 0) {
+        return OK;
+    }
+    int64_t begun = clock_monotonic_us(&clock_system);
+    err code = store_write(group->store, &group->batch);
+    if (group->batch.bytes_held >= c->bytes_most) {
+        fit_groups(c, clock_monotonic_us(&clock_system) - begun);
+    }
+    return code;
 }
 
 static void end_hooks(commit_group *group, err code) {
@@ -142,7 +189,13 @@ static bool others_wait(committer *c) {
 }
 
 static bool is_full(committer *c, const commit_queue *next, int64_t took_us) {
-    return c->group.batch.bytes_held >= GROUP_BYTES_MAX || next->first->solo || (took_us + next->took_us > GROUP_US && others_wait(c));
+    return c->group.batch.bytes_held >= c->bytes_most || next->first->solo || (took_us + next->took_us > GROUP_US && others_wait(c));
+}
+
+bool commit_should_stop(const commit_group *group) {
+    const committer *c = (const committer *)((const char *)group - offsetof(committer, group));
+    bool anyone = group->shared || c->before || atomic_load_explicit(&c->more, memory_order_relaxed);
+    return group->batch.bytes_held >= c->bytes_most || (anyone && clock_monotonic_us(&clock_system) - group->begun_us >= GROUP_US);
 }
 
 /* Applies commits until the group is full or the next one is solo. Returns the applied commits. */
@@ -151,8 +204,10 @@ static commit *fill_group(committer *c) {
     int64_t begun = clock_monotonic_us(&clock_system), now = begun;
     bool alone = false;
     c->group.batch.use = STORE_READS;
+    c->group.begun_us = begun;
     for (commit_queue *q; !alone && (q = next_queue(c)) && !(taken && is_full(c, q, now - begun));) {
         commit *one = take_first(c, q);
+        c->group.shared = taken != NULL;
         apply_one(&c->group, one);
         int64_t before = now;
         now = clock_monotonic_us(&clock_system);
@@ -168,7 +223,7 @@ static commit *fill_group(committer *c) {
 
 static void run_group(committer *c) {
     commit *list = fill_group(c);
-    err code = write_group(&c->group);
+    err code = write_group(c);
     end_hooks(&c->group, code);
     for (commit *next; list; list = next) {
         next = list->next;
@@ -214,6 +269,7 @@ committer *committer_open(store *store) {
     committer *c = mem_zero(sizeof *c);
     c->last = &c->first;
     c->group.store = store;
+    c->bytes_most = GROUP_BYTES_MAX;
     store_batch_init(&c->group.batch);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);

@@ -4,8 +4,9 @@
  * changes to one batch, writes and syncs the batch once, and then reports the result to each. Since there is one writer, the transactions
  * of every logical partition are serial without locks.
  *
- * Commits of one queue are applied in the order submitted. Queues (one per container) take turns, by the time that their commits took: a
- * queue with many or slow commits delays mostly itself. A commit is never interrupted, so others may have to wait for the end of one.
+ * Commits of one queue are applied in the order submitted. Queues take turns, by the time that their commits took: a queue with many or
+ * slow commits delays mostly itself. A container has two, one for commits with many operations. A commit is never interrupted, but one that
+ * can be applied in parts asks after each (commit_should_stop), and is submitted again with the rest.
  *
  * The order of effects in a group:
  *   1. apply of each commit that the disk has room for; if it fails, its changes are cut from the batch
@@ -34,7 +35,7 @@ struct commit_queue {
 };
 
 struct commit {
-    commit *next;
+    commit *next;        /* within done: the commits that are done after this one */
     commit_queue *queue; /* NULL: a queue shared by all such commits */
     bool solo;
     store_use use; /* if the disk has no room for this use, the commit is refused with E_STORE_FULL and not applied */
@@ -57,7 +58,9 @@ struct commit_group {
     store *store;
     store_batch batch;
     commit_hook *hooks;
-    bool in_memory; /* commit_get does not wait for the disk; an apply that sets it resets it */
+    bool in_memory;   /* commit_get does not wait for the disk; an apply that sets it resets it */
+    bool shared;      /* other commits were applied before this one */
+    int64_t begun_us; /* when the first one was */
 };
 
 committer *committer_open(store *store);             /* NULL: its thread could not be started */
@@ -67,6 +70,9 @@ void committer_close(committer *c);                  /* finishes submitted commi
 /* Within apply: reads a key, from the group's own changes first. Release the value with store_give. If it is from this group's changes
  * (*of_group_out), its bytes live until the group ends. E_NOT_IN_MEMORY: only while group->in_memory is set. */
 MUST_CHECK err commit_get(commit_group *group, store_family family, slice key, store_value *value_out, bool *of_group_out);
+
+/* Within apply: whether the group has taken long enough while others wait, for its end or for the next one. */
+bool commit_should_stop(const commit_group *group);
 
 /* Within apply: adds the hook to this group, at most once. */
 void commit_link(commit_group *group, commit_hook *hook);

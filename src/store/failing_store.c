@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define HASH_FUNCTION HASH_OAT
@@ -16,18 +17,26 @@ typedef struct known_key {
     char bytes[];
 } known_key;
 
+typedef struct near_snapshot {
+    UT_hash_handle hh;
+    const store_snapshot *snapshot; /* taken in memory */
+} near_snapshot;
+
 typedef struct fault_store {
     store base;
     store *inner;
     store_fault_plan *plan;
     pthread_mutex_t lock;
     known_key *known;
+    near_snapshot *near;
 } fault_store;
 
 typedef struct fault_scan {
     store_scan base;
     store_scan *inner;
-    bool broken;
+    store_family family;
+    bool in_memory;
+    err code; /* what broke it */
 } fault_scan;
 
 static bool fires(store_fault_plan *plan, unsigned *in) {
@@ -65,9 +74,15 @@ static void forget_all(fault_store *f) {
     }
 }
 
+static bool is_committer(void) {
+    char name[16] = "";
+    return pthread_getname_np(pthread_self(), name, sizeof name) == 0 && strcmp(name, "committer") == 0;
+}
+
 static void wait_for_disk(fault_store *f, store_family family, slice key) {
     unsigned disk_ms = f->plan->disk_ms;
     if (disk_ms && !(f->plan->disk_cached && is_known(f, family, key, true))) {
+        f->plan->disk_held += is_committer();
         nanosleep(&(struct timespec){.tv_sec = disk_ms / 1000, .tv_nsec = disk_ms % 1000 * 1000000L}, NULL);
     }
 }
@@ -107,6 +122,10 @@ static bool fault_has_room(store *s, store_use use) {
     return use >= ((fault_store *)s)->plan->room;
 }
 
+static bool fault_is_behind(store *s) {
+    return ((fault_store *)s)->plan->behind;
+}
+
 static err fault_write(store *s, const store_batch *batch) {
     fault_store *f = (fault_store *)s;
     keep_written(f, batch);
@@ -120,19 +139,45 @@ static err fault_write(store *s, const store_batch *batch) {
     return store_write(f->inner, batch);
 }
 
+static bool is_near(fault_store *f, const store_snapshot *at) {
+    near_snapshot *found;
+    pthread_mutex_lock(&f->lock);
+    HASH_FIND_PTR(f->near, &at, found);
+    pthread_mutex_unlock(&f->lock);
+    return found;
+}
+
 static store_scan *fault_scan_open(store *s, store_family family, const store_snapshot *at, slice from, slice to, bool backward) {
     fault_store *f = (fault_store *)s;
     fault_scan *scan = mem_zero(sizeof *scan);
     scan->base.owner = s;
     scan->inner = store_scan_open(f->inner, family, at, from, to, backward);
+    scan->family = family;
+    scan->in_memory = f->plan->disk_scans && at && is_near(f, at);
     return &scan->base;
+}
+
+static err break_or_wait(fault_store *f, const fault_scan *scan, slice key) {
+    if (scan->in_memory && !is_in_memory(f, scan->family, key)) {
+        return E_NOT_IN_MEMORY;
+    }
+    if (f->plan->disk_scans) {
+        wait_for_disk(f, scan->family, key);
+    }
+    return OK;
 }
 
 static bool fault_scan_next(store_scan *base, slice *key_out, slice *value_out) {
     fault_scan *scan = (fault_scan *)base;
     fault_store *f = (fault_store *)base->owner;
-    scan->broken = scan->broken || fires(f->plan, &f->plan->scan_in);
-    return !scan->broken && store_scan_next(scan->inner, key_out, value_out);
+    if (scan->code == OK && fires(f->plan, &f->plan->scan_in)) {
+        scan->code = f->plan->code;
+    }
+    if (scan->code != OK || !store_scan_next(scan->inner, key_out, value_out)) {
+        return false;
+    }
+    scan->code = break_or_wait(f, scan, *key_out);
+    return scan->code == OK;
 }
 
 static void fault_scan_seek(store_scan *base, slice key, bool backward) {
@@ -141,20 +186,36 @@ static void fault_scan_seek(store_scan *base, slice key, bool backward) {
 
 static err fault_scan_close(store_scan *base) {
     fault_scan *scan = (fault_scan *)base;
-    fault_store *f = (fault_store *)base->owner;
     err code = store_scan_close(scan->inner);
-    code = scan->broken ? f->plan->code : code;
+    code = scan->code != OK ? scan->code : code;
     free(scan);
     return code;
 }
 
 static const store_snapshot *fault_snapshot_take(store *s, bool in_memory) {
-    store *inner = ((fault_store *)s)->inner;
-    return inner->ops->snapshot_take(inner, in_memory);
+    fault_store *f = (fault_store *)s;
+    const store_snapshot *taken = f->inner->ops->snapshot_take(f->inner, in_memory);
+    if (in_memory) {
+        near_snapshot *made = mem_zero(sizeof *made);
+        made->snapshot = taken;
+        pthread_mutex_lock(&f->lock);
+        HASH_ADD_PTR(f->near, snapshot, made);
+        pthread_mutex_unlock(&f->lock);
+    }
+    return taken;
 }
 
 static void fault_snapshot_give(store *s, const store_snapshot *snapshot) {
-    store_snapshot_give(((fault_store *)s)->inner, snapshot);
+    fault_store *f = (fault_store *)s;
+    near_snapshot *found;
+    pthread_mutex_lock(&f->lock);
+    HASH_FIND_PTR(f->near, &snapshot, found);
+    if (found) {
+        HASH_DEL(f->near, found);
+        free(found);
+    }
+    pthread_mutex_unlock(&f->lock);
+    store_snapshot_give(f->inner, snapshot);
 }
 
 static void fault_reclaim(store *s, store_family family, slice from, slice to) {
@@ -184,6 +245,7 @@ static const store_ops fault_ops = {
     .get_in_memory = fault_get_in_memory,
     .give = NULL, /* the inner store owns the values */
     .has_room = fault_has_room,
+    .is_behind = fault_is_behind,
     .write = fault_write,
     .scan_open = fault_scan_open,
     .scan_next = fault_scan_next,

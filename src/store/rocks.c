@@ -31,9 +31,9 @@
 const char *const store__family_names[FAMILIES] = {"default", "items", "index", "terms", "versions", "runs"};
 
 enum {
-    KEPT_BYTES = 64 * 1024 * 1024, /* limit for lists (rocks_kept.c), or a sixteenth of the cache if that is less */
-    TAIL_BYTES = 32 * 1024 * 1024, /* default of store_options.tail_bytes */
-    LOG_BYTES = 128 * 1024 * 1024, /* default of store_options.log_bytes */
+    LISTS_BYTES = 64 * 1024 * 1024, /* limit of rocks_kept.c and of rocks_short.c, or a sixteenth of the cache if that is less */
+    TAIL_BYTES = 32 * 1024 * 1024,  /* default of store_options.tail_bytes */
+    LOG_BYTES = 128 * 1024 * 1024,  /* default of store_options.log_bytes */
     REPLAY_WORTH_SAYING = 1024 * 1024,
 };
 
@@ -68,10 +68,20 @@ typedef struct rocks_scan {
     rocks_back back;
 } rocks_scan;
 
+/* RocksDB counts the steps of each thread, for a report that nobody asks for: a tenth of what a step of a scan costs. */
+static void count_nothing(void) {
+    static _Thread_local bool done;
+    if (!done) {
+        done = true;
+        rocksdb_set_perf_level(rocksdb_disable);
+    }
+}
+
 static err get_plain(rocks *r, int family, const store_snapshot *at, bool in_memory, slice key, store_value *value_out) {
     char *message = NULL;
     const rocksdb_readoptions_t *options = at ? at->read : r->read_now;
     *value_out = (store_value){0};
+    count_nothing();
     bool before = store__files_no_wait(in_memory);
     rocksdb_pinnableslice_t *pin = rocksdb_get_pinned_cf(r->db, options, r->families[family], key.p, key.n, &message);
     store__files_no_wait(before);
@@ -170,12 +180,14 @@ static bool rocks_scan_next(store_scan *base, slice *key_out, slice *value_out) 
     if (scan->ended) { /* RocksDB would abort if stepped past the end */
         return false;
     }
-    bool before = store__files_no_wait(scan->in_memory);
+    bool before = scan->in_memory && store__files_no_wait(true);
     start(scan);
     scan->ended = scan->backward ? !store__back_next(&scan->back, scan->iterator, scan->sought, key_out, value_out)
                                  : !next_forward(scan, key_out, value_out);
     scan->sought = false;
-    store__files_no_wait(before);
+    if (scan->in_memory) {
+        store__files_no_wait(before);
+    }
     return !scan->ended;
 }
 
@@ -211,6 +223,7 @@ static err rocks_scan_close(store_scan *base) {
 
 static const store_snapshot *rocks_snapshot_take(store *s, bool in_memory) {
     store_snapshot *snapshot = mem_zero(sizeof *snapshot);
+    count_nothing();
     store__terms_snapshot((rocks *)s, snapshot);
     snapshot->in_memory = in_memory;
     return snapshot;
@@ -273,8 +286,8 @@ static bool list_points(rocks *r, const store_batch *batch, size_t *n_out) {
     return true;
 }
 
-/* Changes to STORE_INDEX in the order of their keys, the last of each key only. So the memtable's search for the place of a key goes mostly
- * through what the search before it has brought into the processor's caches. */
+/* Changes to STORE_INDEX in the order of their keys, the last of each key only. The memtable's search for the place of a key begins at the
+ * place of the one before (rocks_memtable.h). */
 static void fill_sorted(rocks *r, const store_batch *batch, size_t n) {
     store_batch_order(batch->changes, r->points, r->points + n, n);
     for (size_t i = 0; i < n; i++) {
@@ -305,6 +318,7 @@ static err write_scratch(rocks *r, store_run *run) {
     char *message = NULL;
     if (run) {
         run->first = run->last = store_tail_begin(r->tail);
+        store__short_note(r, run);
         store__terms_log(r, run, r->scratch);
     }
     rocksdb_write(r->db, r->write_options, r->scratch, &message);
@@ -334,6 +348,7 @@ static err rocks_write(store *s, const store_batch *batch) {
     if (!store__space_accepts(r, batch->use)) {
         return E_STORE_FULL;
     }
+    count_nothing();
     int64_t begun = store__now_us();
     TRY(store_tail_admit(r->tail));
     note_longest(&r->longest.tail, begun);
@@ -481,7 +496,8 @@ static void stop_reclaimer(rocks *r) {
 /* ---- opening and closing ---- */
 
 static void make_options(rocks *r, const store_options *options) {
-    r->cache = rocksdb_cache_create_lru(options->cache_bytes);
+    size_t lists = options->cache_bytes / 16 < LISTS_BYTES ? options->cache_bytes / 16 : LISTS_BYTES;
+    r->cache = rocksdb_cache_create_lru(options->cache_bytes - lists); /* without the short lists */
     r->opened_low = store__space_is_low(r->db_path);
     r->tiered = !options->leveled && store__space_has_tiers(r);
     r->log_bytes = options->log_bytes ? options->log_bytes : LOG_BYTES;
@@ -491,7 +507,8 @@ static void make_options(rocks *r, const store_options *options) {
     }
     r->read_now = rocksdb_readoptions_create();
     store__idle_open(r);
-    store__kept_open(r, options->cache_bytes / 16 < KEPT_BYTES ? options->cache_bytes / 16 : KEPT_BYTES);
+    store__kept_open(r, lists);
+    store__short_open(r, lists);
     r->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(r->write_options, options->sync);
     r->write_unsynced = rocksdb_writeoptions_create();
@@ -518,6 +535,7 @@ static void rocks_destroy(rocks *r) {
     store__terms_close(r);
     store__idle_close(r);
     store__kept_close(r);
+    store__short_close(r);
     close_db(r);
     for (int f = 0; f < FAMILIES; f++) {
         rocksdb_options_destroy(r->family_options[f]);
@@ -550,6 +568,7 @@ static const store_ops rocks_ops = {
     .get_in_memory = rocks_get_in_memory,
     .give = rocks_give,
     .has_room = rocks_has_room,
+    .is_behind = store__is_behind,
     .write = rocks_write,
     .scan_open = rocks_scan_open,
     .stem_open = rocks_stem_open,

@@ -37,6 +37,36 @@ struct counts {
     std::atomic<uint64_t> reads{0}, bytes{0};
 };
 
+// What a scan is expected to read soon. RocksDB asks for it before it looks into its cache, where all of it may be. So the kernel is told
+// when the scan reads a part of it. A scan reads few tables at a time.
+struct expected {
+    const void *file = nullptr;
+    uint64_t from = 0, end = 0;
+};
+enum { EXPECTED = 4 };
+thread_local expected soon[EXPECTED];
+thread_local unsigned soon_next;
+
+void expect(const void *file, uint64_t from, uint64_t end) {
+    expected *slot = nullptr;
+    for (expected &e : soon) {
+        slot = e.file == file ? &e : slot;
+    }
+    slot = slot ? slot : &soon[soon_next++ % EXPECTED];
+    *slot = {file, from, end};
+}
+
+// The end of what is expected from `at` on; 0: nothing is.
+uint64_t take_expected(const void *file, uint64_t at) {
+    for (expected &e : soon) {
+        if (e.file == file && at >= e.from && at < e.end) {
+            e.file = nullptr;
+            return e.end;
+        }
+    }
+    return 0;
+}
+
 // A table. Any thread reads it.
 class table_file : public FSRandomAccessFile {
   public:
@@ -51,6 +81,10 @@ class table_file : public FSRandomAccessFile {
     IOStatus Read(uint64_t offset, size_t n, const IOOptions &, Slice *result, char *scratch, IODebugContext *) const override {
         size_t got = 0;
         ssize_t part = 1;
+        uint64_t expected_end = may_not_wait ? 0 : take_expected(this, offset);
+        if (expected_end > offset + n) {
+            readahead(fd_, static_cast<off_t>(offset), expected_end - offset);
+        }
         while (got < n && part > 0) {
             iovec into = {scratch + got, n - got};
             part = preadv2(fd_, &into, 1, static_cast<off_t>(offset + got), may_not_wait ? RWF_NOWAIT : 0);
@@ -67,7 +101,7 @@ class table_file : public FSRandomAccessFile {
     }
 
     IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions &, IODebugContext *) override {
-        readahead(fd_, static_cast<off_t>(offset), n);
+        expect(this, offset, offset + n);
         return IOStatus::OK();
     }
 

@@ -39,9 +39,20 @@ typedef struct idle_iterators {
     atomic_uint_fast64_t edition;
 } idle_iterators;
 
-enum { KEPT_MAX = 512, ASKED_MAX = 256 };
+enum { STEM_NUMBER_BYTES = 8 };
 
-typedef struct kept_list kept_list;
+/* The numbers of one stem (rocks_list.c). */
+typedef struct stem_list {
+    atomic_uint refs;
+    bool used;            /* since the clock hand last passed (CLOCK eviction) */
+    uint64_t hash, as_of; /* of the stem; the edition, or the number of the batch, that it shows */
+    size_t n, stem_n;
+    uint64_t *numbers;
+    char *stem;
+    uint64_t own[]; /* the numbers, unless they were made elsewhere; then the stem */
+} stem_list;
+
+enum { KEPT_MAX = 512, ASKED_MAX = 256 };
 
 /* How many entries scans of a stem have read without a list. */
 typedef struct kept_usage {
@@ -53,9 +64,26 @@ typedef struct kept_lists {
     pthread_mutex_t lock;
     size_t bytes, bytes_max;
     size_t n, hand;
-    kept_list *list[KEPT_MAX];
+    stem_list *list[KEPT_MAX];
+    uint64_t hashes[KEPT_MAX]; /* of the lists: each lookup searches them */
     kept_usage asked[ASKED_MAX];
 } kept_lists;
+
+enum { SHORT_MAX = 256, SHORT_SHARDS = 64 }; /* numbers of a short list */
+
+typedef struct short_shard {
+    pthread_mutex_t lock;
+    stem_list **slots;
+    size_t bytes, hand;
+} short_shard;
+
+typedef struct short_lists {
+    size_t slots_n, bytes_max; /* of a shard */
+    atomic_bool any;           /* a list has been made */
+    atomic_uint_fast64_t all_changed, *changed;
+    stem_list **slots;
+    short_shard shards[SHORT_SHARDS];
+} short_lists;
 
 typedef struct key_range {
     bool any;
@@ -141,6 +169,7 @@ typedef struct rocks {
     bool tail_whole; /* its log was read completely */
     idle_iterators idle;
     kept_lists kept;
+    short_lists short_lists;
 
     written_bytes written;
     longest_waits longest;
@@ -191,6 +220,10 @@ bool store__is_tiered(const rocks *r, int family);
 
 void store__measure(store *s, store_figures *out);
 uint64_t store__log_bytes(const rocks *r); /* size of RocksDB's log files */
+
+/* ---- rocks_tiers.c ---- */
+
+bool store__is_behind(store *s);
 
 /* ---- rocks_space.c ---- */
 
@@ -249,8 +282,29 @@ void store__kept_close(rocks *r);
 void store__kept_drop(rocks *r);                                      /* call when their edition has ended */
 void store__kept_count_reads(rocks *r, slice stem, uint64_t entries); /* counts entries read by a scan without a list */
 
-/* Opens a forward scan over the list of a stem as of that edition. NULL: there is no list, and making one does not pay yet. */
-store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to);
+/* Opens a forward scan over the list of a stem as of that edition. NULL: there is no list, and making one does not pay yet, or this caller
+ * may not take the time. */
+store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to, bool may_make);
+
+/* ---- rocks_list.c ---- */
+
+/* A list with room for `n` numbers; of none, `numbers` is NULL, and may be set to memory of its own. */
+stem_list *store__list_make(uint64_t hash, uint64_t as_of, slice stem, size_t n);
+size_t store__list_bytes(const stem_list *l);
+void store__list_give(stem_list *l);
+uint64_t store__stem_number(const char *p); /* the number after a stem */
+store_scan *store__list_scan(stem_list *l); /* forward only; takes over the reference */
+
+/* ---- rocks_short.c ---- */
+
+void store__short_open(rocks *r, size_t bytes_max);
+void store__short_close(rocks *r);
+void store__short_note(rocks *r, const store_run *run); /* call before the run joins the tail, and before its batch is written */
+
+/* A forward scan over the list of a stem, for a reader of the tail's version with this number. NULL: there is none. */
+store_scan *store__short_scan(rocks *r, uint64_t number, slice stem);
+/* Adds a list of all numbers of a stem, as a reader of this version has found them; at most SHORT_MAX. */
+void store__short_add(rocks *r, uint64_t number, slice stem, const uint64_t *numbers, size_t n);
 
 /* ---- rocks_terms.c ---- */
 

@@ -11,28 +11,7 @@
 #include "base/memory.h"
 #include "store/rocks_int.h"
 
-enum { WORK_LEAST = 64, FIRST_CAP = 256, NUMBER_BYTES = 8, NEIGHBOURS = 4 };
-
-struct kept_list {
-    atomic_uint refs;
-    uint64_t edition, hash;
-    bool used; /* since the clock hand last passed (CLOCK eviction) */
-    size_t n;
-    uint64_t *numbers;
-    size_t stem_n;
-    char stem[];
-};
-
-static size_t bytes_of(const kept_list *k) {
-    return sizeof *k + k->stem_n + k->n * sizeof *k->numbers;
-}
-
-static void let_go(kept_list *k) {
-    if (atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) {
-        free(k->numbers);
-        free(k);
-    }
-}
+enum { WORK_LEAST = 64, FIRST_CAP = 256, NEIGHBOURS = 4 };
 
 /* ---- the table ---- */
 
@@ -43,9 +22,10 @@ void store__kept_open(rocks *r, size_t bytes_max) {
 
 /* Lock held. */
 static void drop_at(kept_lists *t, size_t i) {
-    t->bytes -= bytes_of(t->list[i]);
-    let_go(t->list[i]);
+    t->bytes -= store__list_bytes(t->list[i]);
+    store__list_give(t->list[i]);
     t->list[i] = t->list[--t->n];
+    t->hashes[i] = t->hashes[t->n];
 }
 
 void store__kept_drop(rocks *r) {
@@ -64,10 +44,10 @@ void store__kept_close(rocks *r) {
 }
 
 /* Lock held. There are at most some hundred lists, so a linear search is cheap compared with a scan. */
-static kept_list *find(kept_lists *t, uint64_t edition, uint64_t hash, slice stem) {
+static stem_list *find(kept_lists *t, uint64_t edition, uint64_t hash, slice stem) {
     for (size_t i = 0; i < t->n; i++) {
-        kept_list *k = t->list[i];
-        if (k->hash == hash && k->edition == edition && slice_eq(slice_of(k->stem, k->stem_n), stem)) {
+        stem_list *k = t->list[i];
+        if (t->hashes[i] == hash && k->as_of == edition && slice_eq(slice_of(k->stem, k->stem_n), stem)) {
             return k;
         }
     }
@@ -87,13 +67,14 @@ static void make_room(kept_lists *t, size_t bytes) {
 }
 
 /* Adds the list, with a reference of its own, unless it is there already or its edition has ended. */
-static void add(rocks *r, kept_list *k) {
+static void add(rocks *r, stem_list *k) {
     kept_lists *t = &r->kept;
     pthread_mutex_lock(&t->lock);
-    if (store__terms_edition(r) == k->edition && !find(t, k->edition, k->hash, slice_of(k->stem, k->stem_n))) {
-        make_room(t, bytes_of(k));
+    if (store__terms_edition(r) == k->as_of && !find(t, k->as_of, k->hash, slice_of(k->stem, k->stem_n))) {
+        make_room(t, store__list_bytes(k));
+        t->hashes[t->n] = k->hash;
         t->list[t->n++] = k;
-        t->bytes += bytes_of(k);
+        t->bytes += store__list_bytes(k);
         atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&t->lock);
@@ -135,45 +116,29 @@ static size_t pays(kept_lists *t, uint64_t hash) {
 
 /* ---- making one ---- */
 
-static kept_list *make_list(uint64_t edition, uint64_t hash, slice stem) {
-    kept_list *k = mem_zero(sizeof *k + stem.n);
-    atomic_init(&k->refs, 1);
-    k->edition = edition;
-    k->hash = hash;
-    k->stem_n = stem.n;
-    memcpy(k->stem, stem.p, stem.n);
-    return k;
-}
-
-static uint64_t number_at(const char *p) {
-    uint64_t number;
-    memcpy(&number, p, sizeof number);
-    return be64toh(number);
-}
-
 /* False: there are more than `most`, or keys that do not fit a list. */
-static bool fill(kept_list *k, store_scan *scan, size_t most) {
+static bool fill(stem_list *k, store_scan *scan, size_t most) {
     slice key, value;
     size_t cap = 0;
     while (store_scan_next(scan, &key, &value)) {
-        if (k->n == most || key.n != k->stem_n + NUMBER_BYTES || value.n) {
+        if (k->n == most || key.n != k->stem_n + STEM_NUMBER_BYTES || value.n) {
             return false;
         }
         if (k->n == cap) {
             cap = cap ? 2 * cap : FIRST_CAP;
             k->numbers = mem_resize(k->numbers, cap * sizeof *k->numbers);
         }
-        k->numbers[k->n++] = number_at(key.p + k->stem_n);
+        k->numbers[k->n++] = store__stem_number(key.p + k->stem_n);
     }
     return true;
 }
 
-static kept_list *build(rocks *r, uint64_t edition, uint64_t hash, slice stem, slice to, size_t most) {
-    kept_list *k = make_list(edition, hash, stem);
+static stem_list *build(rocks *r, uint64_t edition, uint64_t hash, slice stem, slice to, size_t most) {
+    stem_list *k = store__list_make(hash, edition, stem, 0);
     store_scan *scan = store__plain_open(r, STORE_TERMS, NULL, stem, to, false);
     bool whole = store__terms_edition(r) == edition && fill(k, scan, most);
     if (store_scan_close(scan) != OK || !whole) {
-        let_go(k);
+        store__list_give(k);
         return NULL;
     }
     k->numbers = mem_resize(k->numbers, (k->n + 1) * sizeof *k->numbers);
@@ -183,89 +148,19 @@ static kept_list *build(rocks *r, uint64_t edition, uint64_t hash, slice stem, s
 
 /* ---- scans ---- */
 
-typedef struct kept_scan {
-    store_scan base;
-    kept_list *list;
-    size_t at;
-    char key[];
-} kept_scan;
-
-/* The list never changes during the scan. Forward only. */
-static bool kept_next(store_scan *base, slice *key_out, slice *value_out) {
-    kept_scan *s = (kept_scan *)base;
-    const kept_list *k = s->list;
-    if (s->at == k->n) {
-        return false;
-    }
-    uint64_t be = htobe64(k->numbers[s->at++]);
-    memcpy(s->key + k->stem_n, &be, sizeof be);
-    *key_out = slice_of(s->key, k->stem_n + NUMBER_BYTES);
-    *value_out = SLICE_EMPTY;
-    return true;
-}
-
-/* Index of the first number from `least` on. Galloping search, since it is usually near. */
-static size_t find_number(const kept_scan *s, uint64_t least) {
-    const kept_list *k = s->list;
-    size_t from = s->at && k->numbers[s->at - 1] < least ? s->at : 0, step = 1;
-    while (from + step < k->n && k->numbers[from + step] < least) {
-        from += step;
-        step *= 2;
-    }
-    size_t to = from + step < k->n ? from + step : k->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        k->numbers[middle] < least ? (from = middle + 1) : (to = middle);
-    }
-    return from;
-}
-
-static void kept_seek(store_scan *base, slice key, bool backward) {
-    kept_scan *s = (kept_scan *)base;
-    const kept_list *k = s->list;
-    char rest[NUMBER_BYTES] = {0};
-    size_t common = key.n < k->stem_n ? key.n : k->stem_n;
-    int order = memcmp(key.p, k->stem, common);
-    if (backward || order) { /* stems are never scanned backward */
-        s->at = backward || order > 0 ? k->n : 0;
-        return;
-    }
-    size_t n = key.n - common;
-    memcpy(rest, key.p + common, n < NUMBER_BYTES ? n : NUMBER_BYTES);
-    uint64_t least = number_at(rest);
-    s->at = n > NUMBER_BYTES && least == UINT64_MAX ? k->n : find_number(s, least + (n > NUMBER_BYTES));
-}
-
-static err kept_close(store_scan *base) {
-    kept_scan *s = (kept_scan *)base;
-    let_go(s->list);
-    free(s);
-    return OK;
-}
-
-static const store_ops kept_ops = {.name = "kept", .scan_next = kept_next, .scan_seek = kept_seek, .scan_close = kept_close};
-static store kept_store = {.ops = &kept_ops};
-
-store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to) {
+store_scan *store__kept_scan(rocks *r, uint64_t edition, slice stem, slice to, bool may_make) {
     uint64_t hash = hash_bytes(stem, 0);
     if (edition % 2 || edition != store__terms_edition(r)) {
         return NULL;
     }
     pthread_mutex_lock(&r->kept.lock);
-    kept_list *k = find(&r->kept, edition, hash, stem);
-    size_t most = k ? 0 : pays(&r->kept, hash);
+    stem_list *k = find(&r->kept, edition, hash, stem);
+    size_t most = k || !may_make ? 0 : pays(&r->kept, hash);
     if (k) {
         k->used = true;
         atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&r->kept.lock);
     k = k || !most ? k : build(r, edition, hash, stem, to, most);
-    if (!k) {
-        return NULL;
-    }
-    kept_scan *s = mem_zero(sizeof *s + stem.n + NUMBER_BYTES);
-    s->base.owner = &kept_store;
-    s->list = k;
-    memcpy(s->key, stem.p, stem.n);
-    return &s->base;
+    return k ? store__list_scan(k) : NULL;
 }

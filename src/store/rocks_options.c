@@ -8,7 +8,9 @@
  *            for each time that the data has grown by a few times. But merging everything needs as much free space as there is data.
  *
  * Items have ascending keys. Index entries and primary keys do not, so they are tiered, if the disk has room for it. */
+#include "store/rocks_blocks.h"
 #include "store/rocks_int.h"
+#include "store/rocks_memtable.h"
 
 enum {
     MEGABYTE = 1024 * 1024,
@@ -19,10 +21,11 @@ enum {
     FILTER_BITS = 10,
     FILTER_BITS_KEYS = 12, /* of keys that a lookup seeks in each sequence */
     ITEM_BLOCK_BYTES = 16 * 1024,
-    PART_BYTES = 4096, /* size of a block of filters and indexes */
+    BLOCK_ENTRIES = 16, /* of STORE_INDEX at least, which has the rows of clustered containers */
+    PART_BYTES = 4096,  /* size of a block of filters and indexes */
     /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
-    TIERS_SLOWED = 32,    /* writes are delayed */
-    TIERS_STOPPED = 48,   /* writes wait */
+    TIERS_SLOWED = 64,    /* writes are delayed: so many come in during a load while two large merges take both processors */
+    TIERS_STOPPED = 96,   /* writes wait */
     TIER_RATIO = 20,      /* sequences are merged if the next one is at most so many per cent larger than all newer ones together */
     TIER_WIDTH_LEAST = 3, /* … and if there are at least so many */
     TIER_GARBAGE = 100,   /* everything is merged if the newer sequences have so many per cent of the oldest one's size */
@@ -41,7 +44,7 @@ static const family_shape shapes[FAMILIES] = {
     [STORE_INDEX] = {32 * MEGABYTE, 3, true, false},
     [STORE_TERMS] = {4 * MEGABYTE, 4, true, true}, /* its memtable has range deletions only */
     [STORE_VERSIONS] = {64 * MEGABYTE, 2, false, true},
-    [FAMILY_RUNS] = {32 * MEGABYTE, 2, false, false}, /* most runs in a full memtable are already deleted */
+    [FAMILY_RUNS] = {32 * MEGABYTE, 4, false, false}, /* most runs in a full memtable are already deleted */
 };
 
 /* RocksDB preallocates whole files. So on a small disk files are small: a fraction of the space that is kept free. */
@@ -65,6 +68,7 @@ static void shape_blocks(rocksdb_block_based_table_options_t *table, int family)
         rocksdb_block_based_options_set_data_block_index_type(table,
                                                               rocksdb_block_based_table_data_block_index_type_binary_search_and_hash);
         rocksdb_block_based_options_set_data_block_hash_ratio(table, 0.75);
+        store__blocks_of_entries(table, BLOCK_ENTRIES, ITEM_BLOCK_BYTES);
     }
 }
 
@@ -125,6 +129,7 @@ rocksdb_options_t *store__family_options(rocks *r, int family) {
     rocksdb_options_t *o = rocksdb_options_create();
     set_tables(r, o, family);
     shape->random_keys && r->tiered ? set_tiers(r, o, family) : set_levels(o);
+    store__memtable_use(o);
     rocksdb_options_set_write_buffer_size(o, shape->memtable_bytes);
     rocksdb_options_set_max_write_buffer_number(o, shape->memtables);
     rocksdb_options_set_disable_auto_compactions(o, r->opened_low);
@@ -159,6 +164,7 @@ rocksdb_options_t *store__db_options(rocks *r) {
     rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
     rocksdb_options_set_bytes_per_sync(o, MEGABYTE);
     rocksdb_options_set_enable_pipelined_write(o, 0);
+    rocksdb_options_set_allow_concurrent_memtable_write(o, 0);
     r->files = store__files_open(o);
     return o;
 }

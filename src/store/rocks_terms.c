@@ -25,7 +25,7 @@
 #include "base/thread.h"
 #include "store/rocks_int.h"
 
-enum { DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12 };
+enum { DRAIN_BYTES = 1024 * 1024, LOG_KEY_BYTES = 9, STOP_CHECK = 4096, SEEK_WORTH = 12, NOTED_STEP = 16 };
 
 /* ---- the log ---- */
 
@@ -224,7 +224,12 @@ typedef struct terms_scan {
     bool table_live;
     bool cursor_used, table_used; /* must advance before the next row */
     bool backward, started;
-    bool stem;       /* the table's scan does not stop at `to` by itself */
+    bool stem;      /* the table's scan does not stop at `to` by itself */
+    bool notes;     /* the numbers of all rows from the first on are noted, for a short list */
+    bool all_noted; /* … and there are no more */
+    uint64_t least; /* rows with numbers below are noted, but not returned */
+    size_t noted_n;
+    uint64_t *noted;
     bool counted;    /* a stem scan without a list */
     uint64_t walked; /* entries read from the table; a seek counts as several */
     slice from, to;
@@ -245,27 +250,27 @@ static terms_scan *make_scan(rocks *r, store_version *version, store_scan *table
     return s;
 }
 
-/* If `counted`, the number of entries read is reported to rocks_kept.c. */
-static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward, bool counted) {
-    if (version->n == 0 && !counted) {
+/* Of one stem: the number of entries read is reported to rocks_kept.c, and what fits a short list to rocks_short.c. */
+static store_scan *open_over(rocks *r, store_version *version, store_scan *table, slice from, slice to, bool backward, bool of_stem) {
+    if (version->n == 0 && !of_stem) {
         store_version_give(version);
         return table;
     }
     terms_scan *s = make_scan(r, version, table, from, to, backward);
-    s->counted = counted;
+    s->counted = s->notes = of_stem;
     return &s->base;
 }
 
-static store_scan *open_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward, bool counted) {
+static store_scan *open_scan(rocks *r, const store_snapshot *at, slice from, slice to, bool backward, bool of_stem) {
     if (at) {
         store_scan *table = store__plain_open(r, STORE_TERMS, at, from, to, backward);
-        return open_over(r, store_version_hold(at->version), table, from, to, backward, counted);
+        return open_over(r, store_version_hold(at->version), table, from, to, backward, of_stem);
     }
     for (;;) {
         store_version *version = store_tail_take(r->tail);
         store_scan *table = store__plain_open(r, STORE_TERMS, NULL, from, to, backward);
         if (!store_tail_overtaken(r->tail, version)) {
-            return open_over(r, version, table, from, to, backward, counted);
+            return open_over(r, version, table, from, to, backward, of_stem);
         }
         store_version_give(version); /* RocksDB's iterator may show changes that this version lacks */
         (void)!store_scan_close(table);
@@ -281,30 +286,35 @@ store_scan *store__terms_scan(rocks *r, const store_snapshot *at, slice from, sl
     return open_scan(r, at, from, to, backward, false);
 }
 
-/* A table scan of the snapshot's edition, or of the present one; NULL: there is none. */
-static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
+/* Scans a kept list, or an idle iterator, of this edition. NULL: there is neither. Only a thread that may wait makes a list. */
+static store_scan *open_stem_table(rocks *r, const store_snapshot *at, slice stem, slice to, bool many, bool *kept_out) {
     idle_iterator ready;
     uint64_t edition = at ? at->edition : store__terms_edition(r);
-    if (many) {
-        return store__kept_scan(r, edition, stem, to);
+    store_scan *kept = store__kept_scan(r, edition, stem, to, many || (at && !at->in_memory));
+    *kept_out = kept != NULL;
+    if (kept || many) {
+        return kept;
     }
     return store__idle_take(r, edition, &ready) ? store__ready_open(r, ready, at && at->in_memory) : NULL;
 }
 
 store_scan *store__terms_stem(rocks *r, const store_snapshot *at, slice stem, slice to, bool many) {
+    bool kept;
     count_scan(r);
     store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
-    store_scan *table = open_stem_table(r, at, stem, to, many);
+    store_scan *list = store__short_scan(r, version->number, stem);
+    store_scan *table = list ? NULL : open_stem_table(r, at, stem, to, many, &kept);
     if (table && (at || !store_tail_overtaken(r->tail, version))) {
         terms_scan *s = make_scan(r, version, table, stem, to, false);
-        s->stem = true;
+        s->stem = s->notes = true;
+        s->counted = !kept;
         return &s->base;
     }
     if (table) {
         (void)!store_scan_close(table);
     }
     store_version_give(version);
-    return open_scan(r, at, stem, to, false, many);
+    return list ? list : open_scan(r, at, stem, to, false, true);
 }
 
 /* An iterator limited to one stem must be positioned with a complete key: here the lowest one. */
@@ -353,11 +363,8 @@ static int compare_sides(const terms_scan *s, bool in_bounds) {
     return in_bounds && s->table_live && s->backward ? -c : c;
 }
 
-static bool terms_next(store_scan *base, slice *key_out, slice *value_out) {
-    terms_scan *s = (terms_scan *)base;
-    if (!s->started) {
-        start(s);
-    }
+/* The next row of both sides together. */
+static bool next_row(terms_scan *s, slice *key_out, slice *value_out) {
     for (;;) {
         move_on(s);
         bool in_bounds = cursor_in_bounds(s);
@@ -383,8 +390,62 @@ static bool terms_next(store_scan *base, slice *key_out, slice *value_out) {
     }
 }
 
+static void note_number(terms_scan *s, uint64_t number) {
+    if (s->noted_n == SHORT_MAX) {
+        s->notes = false;
+        return;
+    }
+    if (s->noted_n % NOTED_STEP == 0) {
+        s->noted = mem_resize(s->noted, (s->noted_n + NOTED_STEP) * sizeof *s->noted);
+    }
+    s->noted[s->noted_n++] = number;
+}
+
+static bool is_of_stem(const terms_scan *s, slice key) {
+    return key.n == s->from.n + STEM_NUMBER_BYTES && memcmp(key.p, s->from.p, s->from.n) == 0;
+}
+
+static bool next_noted(terms_scan *s, slice *key_out, slice *value_out) {
+    while (next_row(s, key_out, value_out)) {
+        bool numbered = is_of_stem(s, *key_out);
+        uint64_t number = numbered ? store__stem_number(key_out->p + s->from.n) : UINT64_MAX;
+        s->notes = s->notes && numbered && value_out->n == 0;
+        if (s->notes) {
+            note_number(s, number);
+        }
+        if (number >= s->least) {
+            return true;
+        }
+    }
+    s->all_noted = s->notes;
+    return false;
+}
+
+static bool terms_next(store_scan *base, slice *key_out, slice *value_out) {
+    terms_scan *s = (terms_scan *)base;
+    if (!s->started) {
+        start(s);
+    }
+    return s->notes ? next_noted(s, key_out, value_out) : next_row(s, key_out, value_out);
+}
+
+/* Lookups begin at number 1, with which documents begin. If the scan notes numbers, it starts at the stem itself. */
+static bool starts_noting(terms_scan *s, slice key) {
+    bool first = s->notes && !s->started && is_of_stem(s, key);
+    uint64_t number = first ? store__stem_number(key.p + s->from.n) : 0;
+    if (!first || number > 1) {
+        return false;
+    }
+    s->least = number;
+    start(s);
+    return true;
+}
+
 static void terms_seek(store_scan *base, slice key, bool backward) {
     terms_scan *s = (terms_scan *)base;
+    if (!backward && starts_noting(s, key)) {
+        return;
+    }
     slice to = backward && s->to.n && slice_cmp(s->to, key) < 0 ? s->to : key;
     slice from = !backward && slice_cmp(key, s->from) < 0 ? s->from : key;
     store_scan_seek(s->table, key, backward);
@@ -392,7 +453,7 @@ static void terms_seek(store_scan *base, slice key, bool backward) {
     s->walked += SEEK_WORTH;
     s->backward = backward;
     s->started = s->table_used = true;
-    s->cursor_used = false;
+    s->cursor_used = s->notes = s->all_noted = false;
 }
 
 static rocks *owner_of(const terms_scan *s) {
@@ -402,9 +463,12 @@ static rocks *owner_of(const terms_scan *s) {
 static err terms_close(store_scan *base) {
     terms_scan *s = (terms_scan *)base;
     err code = store_scan_close(s->table);
-    if (s->counted) {
+    if (s->all_noted && code == OK) {
+        store__short_add(owner_of(s), s->version->number, s->from, s->noted, s->noted_n);
+    } else if (s->counted) {
         store__kept_count_reads(owner_of(s), s->from, s->walked);
     }
+    free(s->noted);
     store_cursor_close(&s->cursor);
     store_version_give(s->version);
     free(s);

@@ -19,6 +19,7 @@
 
 enum {
     TIERS_LEAST = 4,
+    FLUSHES_WAITING = 2,
     FLUSHES_FEW = 16, /* up to twice as many flushes, TIERS_LEAST are enough */
     TAIL_COMPRESSION = 3,
     TIERS_LOADING = 20,
@@ -43,7 +44,7 @@ static bool differs(int now, int wanted) {
     return wanted > now || wanted < now - 1;
 }
 
-/* The log of runs is compressed like tables. */
+/* The log of runs is about as short as tables. */
 bool store__tiers_loading(rocks *r, int64_t now_us) {
     tiers *t = &r->tiers;
     uint64_t logged = atomic_load_explicit(&r->written.logged[FAMILY_RUNS], memory_order_relaxed), scans = atomic_load(&t->scans);
@@ -84,4 +85,21 @@ void store__tiers_fit(rocks *r, int64_t now_us) {
             fit_family(r, f, loading);
         }
     }
+}
+
+static uint64_t property(rocks *r, int family, const char *name) {
+    uint64_t value = 0;
+    return rocksdb_property_int_cf(r->db, r->families[family], name, &value) == 0 ? value : 0;
+}
+
+/* RocksDB delays or stops writes if tables are merged, or memtables are flushed, more slowly than data comes. Before it stops them for lack
+ * of memtables, more than one waits for its flush. */
+bool store__is_behind(store *s) {
+    rocks *r = (rocks *)s;
+    bool behind =
+        property(r, STORE_ITEMS, "rocksdb.actual-delayed-write-rate") > 0 || property(r, STORE_ITEMS, "rocksdb.is-write-stopped") > 0;
+    for (int f = 0; f < FAMILIES && !behind; f++) {
+        behind = property(r, f, "rocksdb.num-immutable-mem-table") >= FLUSHES_WAITING;
+    }
+    return behind;
 }

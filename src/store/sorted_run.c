@@ -9,7 +9,9 @@
 #include "store/batch_order.h"
 
 enum { VERSION = 1, HEAD_BYTES = 9, LENGTH_BYTES_MAX = 5, LENGTH_MAX = 1 << 28 };
-enum { COMPRESSED = 2, COMPRESSED_HEAD_BYTES = 5, COMPRESS_FROM = 4096, LZ4_RATIO_MAX = 255 };
+enum { COMPRESSED = 2, COMPRESSED_HEAD_BYTES = 5, RATIO_MAX = 255 };
+enum { SHORTENED = 3, SHORTENED_HEAD_BYTES = 13, SHORTEN_FROM = 512, TAIL_BYTES = 8, CHANGE_HEAD_BYTES_MAX = 2 + 2 * LENGTH_BYTES_MAX };
+enum { SAME_MAX = 63, GIVEN_MAX = 15 }; /* in the head of a shortened change: a length follows */
 
 typedef enum change_kind { PUT_EMPTY, PUT_VALUE, GONE, KINDS } change_kind;
 
@@ -289,28 +291,216 @@ static err read_plain(slice logged, uint64_t number, store_run **run_out) {
     return OK;
 }
 
-/* ---- compression: neighbouring keys begin alike, so a run takes about a third ---- */
+/* ---- shortening: neighbouring keys begin alike, and the numbers at their ends do too ---- */
+
+static uint64_t word_at(const char *p) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return be64toh(word);
+}
+
+static size_t same_bytes(uint64_t a, uint64_t b) {
+    return a == b ? sizeof a : (size_t)__builtin_clzll(a ^ b) / 8;
+}
+
+static size_t common_begin(slice a, slice b) {
+    size_t most = a.n < b.n ? a.n : b.n, same = 0;
+    for (; same + sizeof(uint64_t) <= most; same += sizeof(uint64_t)) {
+        size_t here = same_bytes(word_at(a.p + same), word_at(b.p + same));
+        if (here < sizeof(uint64_t)) {
+            return same + here;
+        }
+    }
+    while (same < most && a.p[same] == b.p[same]) {
+        same++;
+    }
+    return same;
+}
+
+static char *put_change_head(char *p, change_kind kind, size_t alike, size_t same, size_t given) {
+    size_t head = kind | alike << 2 | (same < SAME_MAX ? same : SAME_MAX) << 6 | (given < GIVEN_MAX ? given : GIVEN_MAX) << 12;
+    *p++ = (char)head;
+    *p++ = (char)(head >> 8);
+    p = same < SAME_MAX ? p : put_length(p, same - SAME_MAX);
+    return given < GIVEN_MAX ? p : put_length(p, given - GIVEN_MAX);
+}
+
+/* Writes a key as what is new after `before`. Up to TAIL_BYTES more than that may be overwritten. */
+static char *put_shortened(char *p, slice before, slice key, change_kind kind) {
+    size_t same = common_begin(before, key);
+    if (before.n < TAIL_BYTES || key.n - same < TAIL_BYTES) {
+        return put_bytes(put_change_head(p, kind, 0, same, key.n - same), slice_skip(key, same));
+    }
+    uint64_t tail = word_at(key.p + key.n - TAIL_BYTES);
+    size_t alike = same_bytes(tail, word_at(before.p + before.n - TAIL_BYTES)), middle = key.n - same - TAIL_BYTES;
+    p = put_change_head(p, kind, alike, same, middle + TAIL_BYTES - alike);
+    p = put_bytes(p, slice_of(key.p + same, middle));
+    tail = alike < TAIL_BYTES ? htobe64(tail << 8 * alike) : 0;
+    memcpy(p, &tail, sizeof tail);
+    return p + TAIL_BYTES - alike;
+}
+
+/* Where the changes begin. */
+static size_t changes_at(const store_run *run) {
+    return run->n ? run->at[0] : run->bytes;
+}
+
+static char *put_all_shortened(char *p, const store_run *run) {
+    slice before = SLICE_EMPTY;
+    for (size_t i = 0; i < run->n; i++) {
+        size_t head, length = 0;
+        const char *from = store_run_length(run->p + run->at[i], &head);
+        slice key = slice_of(from, head >> 2);
+        p = put_shortened(p, before, key, (change_kind)(head & 3));
+        if ((head & 3) == PUT_VALUE) {
+            from = store_run_length(key.p + key.n, &length);
+            p = put_bytes(put_length(p, length), slice_of(from, length));
+        }
+        before = key;
+    }
+    return p;
+}
 
 slice store_run_logged(const store_run *run, buf *scratch) {
     slice plain = slice_of(run->p, run->bytes);
-    if (run->bytes < COMPRESS_FROM || run->bytes > LZ4_MAX_INPUT_SIZE) {
+    if (run->bytes < SHORTEN_FROM) {
         return plain;
     }
-    int most = LZ4_compressBound((int)run->bytes);
     buf_clear(scratch);
-    buf_grow(scratch, COMPRESSED_HEAD_BYTES + (size_t)most);
-    scratch->p[0] = COMPRESSED;
+    buf_grow(scratch, SHORTENED_HEAD_BYTES + run->bytes + (size_t)run->n * CHANGE_HEAD_BYTES_MAX + TAIL_BYTES);
+    scratch->p[0] = SHORTENED;
     put_u32(scratch->p + 1, (uint32_t)run->bytes);
-    int n = LZ4_compress_default(run->p, scratch->p + COMPRESSED_HEAD_BYTES, (int)run->bytes, most);
-    scratch->n = COMPRESSED_HEAD_BYTES + (size_t)n;
-    return n > 0 && scratch->n < run->bytes ? buf_view(scratch) : plain;
+    put_u32(scratch->p + 5, run->ranges_n);
+    put_u32(scratch->p + 9, run->n);
+    char *p = put_bytes(scratch->p + SHORTENED_HEAD_BYTES, slice_of(run->p + HEAD_BYTES, changes_at(run) - HEAD_BYTES));
+    scratch->n = (size_t)(put_all_shortened(p, run) - scratch->p);
+    return scratch->n < run->bytes && run->bytes / RATIO_MAX < scratch->n ? buf_view(scratch) : plain;
 }
+
+/* The bytes of a shortened run that are left to read, and its plain form that is being made. */
+typedef struct lengthening {
+    const char *p, *end;
+    char *to, *to_end;
+} lengthening;
+
+static bool take_length(lengthening *l, size_t *length_out) {
+    l->p = read_length(l->p, l->end, length_out);
+    return l->p != NULL;
+}
+
+static bool copy(lengthening *l, const char *from, size_t n) {
+    if (n > (size_t)(l->to_end - l->to)) {
+        return false;
+    }
+    memcpy(l->to, from ? from : "", n);
+    l->to += n;
+    return true;
+}
+
+static bool copy_given(lengthening *l, size_t n) {
+    slice given;
+    const char *rest = read_bytes(l->p, l->end, n, &given);
+    l->p = rest;
+    return rest && copy(l, given.p, n);
+}
+
+static bool copy_length(lengthening *l, size_t length) {
+    char bytes[LENGTH_BYTES_MAX];
+    return length < (size_t)LENGTH_MAX * 4 && copy(l, bytes, (size_t)(put_length(bytes, length) - bytes));
+}
+
+typedef struct change_head {
+    change_kind kind;
+    size_t alike, same, given;
+} change_head;
+
+static bool take_change_head(lengthening *l, change_head *h) {
+    size_t more = 0;
+    if (l->end - l->p < 2) {
+        return false;
+    }
+    unsigned head = (unsigned char)l->p[0] | (unsigned)(unsigned char)l->p[1] << 8;
+    l->p += 2;
+    *h = (change_head){(change_kind)(head & 3), head >> 2 & 15, head >> 6 & SAME_MAX, head >> 12};
+    if (h->same == SAME_MAX && !take_length(l, &more)) {
+        return false;
+    }
+    h->same += more;
+    more = 0;
+    if (h->given == GIVEN_MAX && !take_length(l, &more)) {
+        return false;
+    }
+    h->given += more;
+    return true;
+}
+
+/* `before`: the key before, in the plain form; becomes this one. */
+static bool lengthen_key(lengthening *l, slice *before, change_kind *kind_out) {
+    change_head h;
+    if (!take_change_head(l, &h)) {
+        return false;
+    }
+    size_t alike = h.alike, same = h.same, given = h.given, last = alike ? TAIL_BYTES - alike : 0;
+    *kind_out = h.kind;
+    if (alike > TAIL_BYTES || same > before->n || given < last || (alike && before->n < TAIL_BYTES)) {
+        return false;
+    }
+    size_t n = same + given + alike;
+    bool whole = n < LENGTH_MAX && copy_length(l, n << 2 | *kind_out);
+    const char *key = l->to;
+    whole = whole && copy(l, before->p, same) && copy_given(l, given - last);
+    whole = whole && (!alike || copy(l, before->p + before->n - TAIL_BYTES, alike)) && copy_given(l, last);
+    *before = slice_of(key, n);
+    return whole;
+}
+
+static bool lengthen_change(lengthening *l, slice *before) {
+    change_kind kind;
+    size_t length;
+    if (!lengthen_key(l, before, &kind)) {
+        return false;
+    }
+    return kind != PUT_VALUE || (take_length(l, &length) && copy_length(l, length) && copy_given(l, length));
+}
+
+static bool lengthen_ranges(lengthening *l, uint32_t ranges) {
+    for (uint64_t i = 0; i < 2 * (uint64_t)ranges; i++) {
+        size_t length;
+        if (!take_length(l, &length) || !copy_length(l, length) || !copy_given(l, length)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static err read_shortened(slice logged, uint64_t number, store_run **run_out) {
+    size_t size = get_u32(logged.p + 1);
+    uint32_t changes = get_u32(logged.p + 9);
+    if (size < HEAD_BYTES || size / RATIO_MAX > logged.n) {
+        return E_STORE_CORRUPT;
+    }
+    char *plain = mem_alloc(size);
+    slice before = SLICE_EMPTY;
+    lengthening l = {logged.p + SHORTENED_HEAD_BYTES, logged.p + logged.n, plain + HEAD_BYTES, plain + size};
+    plain[0] = VERSION;
+    memcpy(plain + 1, logged.p + 5, 8); /* the numbers of ranges and changes */
+    bool whole = lengthen_ranges(&l, get_u32(logged.p + 5));
+    for (uint32_t i = 0; whole && i < changes; i++) {
+        whole = lengthen_change(&l, &before);
+    }
+    whole = whole && l.p == l.end && l.to == l.to_end;
+    err code = whole ? read_plain(slice_of(plain, size), number, run_out) : E_STORE_CORRUPT;
+    free(plain);
+    return code;
+}
+
+/* ---- compressed by LZ4, as earlier versions logged runs ---- */
 
 /* LZ4 makes at most 255 bytes of one, so a damaged size is refused before memory is allocated. */
 static err read_compressed(slice logged, uint64_t number, store_run **run_out) {
     slice packed = slice_skip(logged, COMPRESSED_HEAD_BYTES);
     size_t size = get_u32(logged.p + 1);
-    if (size > packed.n * LZ4_RATIO_MAX || size > LZ4_MAX_INPUT_SIZE || packed.n > LZ4_MAX_INPUT_SIZE) {
+    if (size > packed.n * RATIO_MAX || size > LZ4_MAX_INPUT_SIZE || packed.n > LZ4_MAX_INPUT_SIZE) {
         return E_STORE_CORRUPT;
     }
     char *plain = mem_alloc(size);
@@ -322,6 +512,9 @@ static err read_compressed(slice logged, uint64_t number, store_run **run_out) {
 
 err store_run_read(slice logged, uint64_t number, store_run **run_out) {
     *run_out = NULL;
+    if (logged.n >= SHORTENED_HEAD_BYTES && logged.p[0] == SHORTENED) {
+        return read_shortened(logged, number, run_out);
+    }
     bool compressed = logged.n >= COMPRESSED_HEAD_BYTES && logged.p[0] == COMPRESSED;
     return compressed ? read_compressed(logged, number, run_out) : read_plain(logged, number, run_out);
 }

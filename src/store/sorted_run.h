@@ -4,14 +4,21 @@
  * A run means: first these ranges were deleted, then these keys were put or deleted, with one change per key. So neighbouring runs can be
  * merged into one, in which the newest wins. A run over older runs, or over RocksDB, hides what it replaces.
  *
- * The log stores its bytes, or, if they are many, compressed. Numbers are little-endian; a length has seven bits per byte, lowest first;
+ * The log stores its bytes, or, if they are many, shortened. Numbers are little-endian; a length has seven bits per byte, lowest first;
  * the eighth bit is set if more follow.
  *
  *   u8 1 · u32 ranges · u32 changes
  *   a range:   length · from · length · to                       in order, none touches another
  *   a change:  (length of key * 4 + kind) · key [· length · value]   in order of keys; kind 0 put empty, 1 put, 2 deleted
  *
- *   compressed:  u8 2 · u32 size · LZ4 block of a run as above */
+ *   shortened:   u8 3 · u32 size of the run as above · u32 ranges · u32 changes · ranges as above
+ *   a change:    u16 kind · alike · same · given [· length] [· length] · given bytes [· length · value]
+ *
+ * The u16 has 2, 4, 6 and 4 bits for these, from the lowest on; to the highest `same` and `given` a length is added that follows. A
+ * shortened key begins with `same` bytes of the key before it. If `alike` is not 0, then of its last eight bytes the first `alike` are
+ * those of the key before; they come before the last 8 - alike of the given bytes.
+ *
+ *   compressed:  u8 2 · u32 size · LZ4 block of a run as above      by earlier versions */
 #pragma once
 
 #include <stdatomic.h>

@@ -41,6 +41,7 @@ struct store_ops {
     err (*get_in_memory)(store *, store_family, slice key, store_value *value_out); /* NULL: get never waits for a disk */
     void (*give)(store_value *);
     bool (*has_room)(store *, store_use); /* NULL: always true */
+    bool (*is_behind)(store *);           /* NULL: never */
     err (*write)(store *, const store_batch *);
     store_scan *(*scan_open)(store *, store_family, const store_snapshot *, slice from, slice to, bool backward);
     store_scan *(*stem_open)(store *, const store_snapshot *, slice stem, slice to, bool many); /* NULL: scan_open is used */
@@ -88,6 +89,12 @@ static inline void store_give(store_value *value) {
 /* Whether the disk has room for a batch that is written for `use`. Only on the writer's thread. */
 static inline bool store_has_room(store *s, store_use use) {
     return !s->ops->has_room || s->ops->has_room(s, use);
+}
+
+/* Whether the disk does not keep up with what is written: writes are slowed down, or soon will be. Work that can wait should. Any thread.
+ */
+static inline bool store_is_behind(store *s) {
+    return s->ops->is_behind && s->ops->is_behind(s);
 }
 
 /* Writes all of the batch or nothing. After E_STORE_FULL and the like, none of it is there, now or after a restart. */

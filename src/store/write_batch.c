@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/memory.h"
 
 enum { BUCKETS_MIN = 256 };
@@ -32,9 +32,8 @@ void store_batch_clear(store_batch *b) {
     arena_reset(&b->arena);
 }
 
-/* Keys are short, and are assumed not to collide on purpose within one group. */
 static uint32_t hash_of(store_family family, slice key) {
-    return (uint32_t)hash_bytes(key, (uint64_t)family);
+    return (uint32_t)keyed_hash_bytes(key, (uint64_t)family);
 }
 
 static void link_change(store_batch *b, size_t index) {

@@ -20,6 +20,7 @@ typedef struct adder {
     bool fails;     /* fails after adding its changes */
     uint64_t after; /* the value it wrote */
     unsigned group; /* number of the group in which it was applied */
+    commit *next;   /* the one that is done after it */
     atomic_uint *done_count;
     waiter *waiter;
 } adder;
@@ -50,6 +51,7 @@ static err add_apply(commit *base, commit_group *group) {
 
 static void add_done(commit *base) {
     adder *a = (adder *)base;
+    a->next = base->next;
     atomic_fetch_add(a->done_count, 1);
     if (a->waiter) {
         sem_post(&a->waiter->done);
@@ -210,6 +212,8 @@ static void what_waits_is_one_group_and_solo_commits_are_alone(void **state) {
     for (int i = 0; i < N; i++) {
         assert_int_equal(adders[i].group, expected[i]);
         assert_int_equal(adders[i].after, i + 1);
+        bool last = i == N - 1 || expected[i + 1] != expected[i];
+        assert_ptr_equal(adders[i].next, last ? NULL : &adders[i + 1].base); /* call/commit.c relies on it */
     }
     assert_int_equal(hook.befores, 4); /* once per group, however many commits link it */
     assert_int_equal(hook.afters, 4);
@@ -327,6 +331,88 @@ static void a_queue_waits_for_its_own_commits(void **state) {
     store_close(s);
 }
 
+/* ---- a slow disk ---- */
+
+enum { PIECE = 64 * 1024, PIECES = 200, SLOW_BYTES_PER_MS = 16 * 1024, GROUPS_SEEN = 256 };
+
+typedef struct slow_store {
+    store base;
+    store *inner;
+    store_ops ops;
+    bool slow;
+    unsigned sync_ms;            /* each write takes so much longer, however small it is */
+    size_t written[GROUPS_SEEN]; /* bytes of each batch */
+    size_t n;
+} slow_store;
+
+static err write_slowly(store *s, const store_batch *batch) {
+    slow_store *slow = (slow_store *)s;
+    size_t ms = slow->sync_ms + (slow->slow ? batch->bytes_held / SLOW_BYTES_PER_MS : 0);
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+    assert_true(slow->n < GROUPS_SEEN);
+    slow->written[slow->n++] = batch->bytes_held;
+    return store_write(slow->inner, batch);
+}
+
+typedef struct piece {
+    commit base;
+    unsigned number;
+} piece;
+
+static err piece_apply(commit *base, commit_group *group) {
+    char key[16];
+    snprintf(key, sizeof key, "piece %u", ((piece *)base)->number);
+    memset(store_put_space(&group->batch, STORE_META, slice_str(key), PIECE), 0, PIECE);
+    return OK;
+}
+
+static void piece_done(commit *base) {
+    (void)base;
+}
+
+/* All pieces wait when the first group begins. */
+static void write_pieces(slow_store *s, committer *c) {
+    static piece pieces[PIECES];
+    static gate g; /* the committer has it until the first group ends */
+    gate_close(&g, c);
+    for (unsigned i = 0; i < PIECES; i++) {
+        pieces[i] = (piece){.base = {.apply = piece_apply, .done = piece_done}, .number = i};
+        committer_submit(c, &pieces[i].base);
+    }
+    s->n = 0;
+    gate_open(&g);
+}
+
+/* While the disk takes 16 MB a second, a group of 2 MB would take 128 ms, and everybody would wait for it. */
+static void groups_are_smaller_on_a_slow_disk(void **state) {
+    (void)state;
+    slow_store s = {.inner = store_open_memory(), .slow = true};
+    s.ops = (store_ops){.name = "slow", .write = write_slowly};
+    s.base.ops = &s.ops;
+    committer *c = committer_open(&s.base);
+    write_pieces(&s, c);
+    committer_close(c);
+    assert_true(s.written[0] >= 2 * 1024 * 1024);
+    size_t last = s.written[s.n - 2]; /* the very last may have what was left */
+    print_message("%zu groups, the first of %zu bytes, one of the last of %zu\n", s.n, s.written[0], last);
+    assert_true(last <= 768 * 1024);
+    store_close(s.inner);
+}
+
+/* Smaller groups would not end earlier, and there would be more of them. */
+static void groups_stay_large_if_each_sync_is_slow(void **state) {
+    (void)state;
+    slow_store s = {.inner = store_open_memory(), .sync_ms = 50};
+    s.ops = (store_ops){.name = "slow", .write = write_slowly};
+    s.base.ops = &s.ops;
+    committer *c = committer_open(&s.base);
+    write_pieces(&s, c);
+    committer_close(c);
+    print_message("%zu groups\n", s.n);
+    assert_true(s.n <= PIECES * (size_t)PIECE / (2 * 1024 * 1024) + 3);
+    store_close(s.inner);
+}
+
 /* ---- many threads ---- */
 
 enum { THREADS = 8, EACH = 400 };
@@ -388,6 +474,8 @@ int main(void) {
         cmocka_unit_test(a_failed_read_fails_only_its_commit),
         cmocka_unit_test(freeing_commits_succeed_on_a_full_disk),
         cmocka_unit_test(a_queue_waits_for_its_own_commits),
+        cmocka_unit_test(groups_are_smaller_on_a_slow_disk),
+        cmocka_unit_test(groups_stay_large_if_each_sync_is_slow),
         cmocka_unit_test(many_threads_lose_no_update),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void what_is_written_is_counted_by_family(void **state) {
     assert_true(terms->bytes > 0 && terms->files > 0 && terms->entries > 0 && terms->key_bytes > terms->entries * 21);
     assert_true(terms->filter_bytes > 0 && terms->index_bytes > 0);
     assert_true(after.log_bytes >= items->logged);
-    assert_true(after.cache_bytes >= 8 << 20);
+    assert_true(after.cache_bytes == (8 << 20) / 16 * 15); /* the rest is for short lists */
     assert_true(store_figures_written(&after) >= items->logged + runs->logged + terms->ingested);
     store_close(s);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <lz4.h>
 #include <time.h>
 
 #include "store_tail_harness.h"
@@ -80,64 +81,145 @@ static store_run *long_run(unsigned n) {
     return run;
 }
 
-static void long_runs_are_logged_compressed(void **state) {
+/* Keys that have the beginning, the end, both or nothing in common with the one before, short ones among them; values, deletes and ranges.
+ */
+static store_run *varied_run(random_source *r) {
+    store_batch b;
+    char key[80], value[300] = {0};
+    store_batch_init(&b);
+    for (uint64_t i = random_below(r, 3); i > 0; i--) {
+        store_delete_range(&b, STORE_TERMS, SLICE_LIT("a"), slice_of("zz", random_below(r, 2) + 1));
+    }
+    for (uint64_t i = 30 + random_below(r, 300); i > 0; i--) {
+        size_t n = random_below(r, 9) ? 60 : random_below(r, 12), begin = random_below(r, 40), end = random_below(r, 9);
+        memset(key, 'k', sizeof key);
+        if (begin + end < n) {
+            random_bytes(r, key + begin, random_below(r, n - begin - end));
+        }
+        uint64_t kind = random_below(r, 8);
+        if (kind == 0) {
+            store_delete(&b, STORE_TERMS, slice_of(key, n));
+        } else {
+            store_put(&b, STORE_TERMS, slice_of(key, n), slice_of(value, kind == 1 ? random_below(r, sizeof value) : 0));
+        }
+    }
+    store_run *run = store_run_of_batch(&b);
+    store_batch_free(&b);
+    run->first = run->last = 9;
+    return run;
+}
+
+static void check_read_back(const store_run *run, slice logged) {
+    store_run *again;
+    assert_int_equal(store_run_read(logged, 9, &again), OK);
+    assert_int_equal(again->bytes, run->bytes);
+    assert_memory_equal(again->p, run->p, run->bytes);
+    assert_int_equal(again->n, run->n);
+    assert_int_equal(again->ranges_n, run->ranges_n);
+    assert_int_equal(again->last, 9);
+    store_run_give(again);
+}
+
+/* As earlier versions logged long runs. */
+static slice compressed(const store_run *run, buf *out) {
+    uint32_t size = (uint32_t)run->bytes;
+    int most = LZ4_compressBound((int)run->bytes);
+    buf_clear(out);
+    buf_grow(out, 5 + (size_t)most);
+    out->p[0] = 2;
+    memcpy(out->p + 1, &size, sizeof size);
+    out->n = 5 + (size_t)LZ4_compress_default(run->p, out->p + 5, (int)run->bytes, most);
+    return buf_view(out);
+}
+
+static void long_runs_are_logged_shortened(void **state) {
     (void)state;
-    buf scratch = buf_init(BUF_NO_LIMIT);
+    buf scratch = buf_init(BUF_NO_LIMIT), older = buf_init(BUF_NO_LIMIT);
     for (unsigned n = 1; n < 20000; n = n * 3 + 1) {
-        store_run *run = long_run(n), *again;
+        store_run *run = long_run(n);
         slice logged = store_run_logged(run, &scratch);
-        assert_true(run->bytes < 4096 ? logged.n == run->bytes : logged.n < run->bytes / 2);
-        assert_int_equal(store_run_read(logged, 9, &again), OK);
-        assert_int_equal(again->bytes, run->bytes);
-        assert_memory_equal(again->p, run->p, run->bytes);
-        assert_int_equal(again->n, n);
-        assert_int_equal(again->last, 9);
-        store_run_give(again);
-        assert_int_equal(store_run_read(slice_of(run->p, run->bytes), 9, &again), OK); /* as earlier versions logged it */
-        store_run_give(again);
+        assert_true(run->bytes < 512 ? logged.n == run->bytes : logged.n < run->bytes / 2);
+        check_read_back(run, logged);
+        check_read_back(run, slice_of(run->p, run->bytes));
+        check_read_back(run, compressed(run, &older));
         store_run_give(run);
     }
     buf_free(&scratch);
+    buf_free(&older);
 }
 
-static void damaged_compressed_runs_are_refused(void **state) {
+static void shortened_runs_are_read_back(void **state) {
     (void)state;
     random_source r;
-    buf scratch = buf_init(BUF_NO_LIMIT);
-    store_run *run = long_run(300), *read;
-    slice logged = store_run_logged(run, &scratch);
-    assert_int_equal(logged.p[0], 2);
-    random_seed(&r, 3);
+    unsigned shortened = 0;
+    random_seed(&r, 12);
+    for (int round = 0; round < 300; round++) {
+        buf scratch = buf_init(BUF_NO_LIMIT);
+        store_run *run = varied_run(&r);
+        slice logged = store_run_logged(run, &scratch);
+        char *exact = malloc(logged.n); /* so that a sanitizer detects reads past the end */
+        assert_non_null(exact);
+        memcpy(exact, logged.p, logged.n);
+        shortened += logged.p[0] == 3;
+        check_read_back(run, slice_of(exact, logged.n));
+        free(exact);
+        store_run_give(run);
+        buf_free(&scratch);
+    }
+    assert_true(shortened > 250);
+}
+
+/* Cut anywhere, it is refused; with other bytes it is refused or gives another valid run. */
+static void check_damaged(slice logged, random_source *r) {
+    store_run *read;
+    char *bytes = malloc(logged.n);
+    assert_non_null(bytes);
     for (size_t n = 0; n < logged.n; n++) {
         char *cut = malloc(n ? n : 1);
         assert_non_null(cut);
         memcpy(cut, logged.p, n);
         assert_int_equal(store_run_read(slice_of(cut, n), 1, &read), E_STORE_CORRUPT);
+        assert_null(read);
         free(cut);
     }
     for (int flip = 0; flip < 20000; flip++) {
-        size_t at = random_below(&r, logged.n);
-        char was = scratch.p[at];
-        scratch.p[at] ^= (char)(1 + random_below(&r, 255));
-        if (store_run_read(logged, 1, &read) == OK) {
+        memcpy(bytes, logged.p, logged.n);
+        bytes[random_below(r, logged.n)] ^= (char)(1 + random_below(r, 255));
+        if (store_run_read(slice_of(bytes, logged.n), 1, &read) == OK) {
             for (size_t i = 1; i < read->n; i++) {
                 assert_true(slice_cmp(store_run_key(read, i - 1), store_run_key(read, i)) < 0);
             }
             store_run_give(read);
         }
-        scratch.p[at] = was;
     }
+    free(bytes);
+}
+
+static void damaged_logged_runs_are_refused(void **state) {
+    (void)state;
+    random_source r;
+    random_seed(&r, 3);
+    buf scratch = buf_init(BUF_NO_LIMIT);
+    store_run *run = long_run(300), *varied = varied_run(&r);
+    slice logged = store_run_logged(run, &scratch);
+    assert_int_equal(logged.p[0], 3);
+    check_damaged(logged, &r);
+    check_damaged(compressed(run, &scratch), &r);
+    check_damaged(store_run_logged(varied, &scratch), &r);
     store_run_give(run);
+    store_run_give(varied);
     buf_free(&scratch);
 }
 
-/* A size that no compressed bytes can have is refused before memory is taken for it. */
-static void compressed_runs_do_not_lie_about_their_size(void **state) {
+/* A size that no compressed or shortened bytes can have is refused before memory is taken for it. */
+static void logged_runs_do_not_lie_about_their_size(void **state) {
     (void)state;
-    char bytes[64] = {2, -1, -1, -1, 127};
+    char bytes[64] = {0, -1, -1, -1, 127};
     store_run *read;
-    assert_int_equal(store_run_read(slice_of(bytes, sizeof bytes), 1, &read), E_STORE_CORRUPT);
-    assert_null(read);
+    for (bytes[0] = 2; bytes[0] <= 3; bytes[0]++) {
+        assert_int_equal(store_run_read(slice_of(bytes, sizeof bytes), 1, &read), E_STORE_CORRUPT);
+        assert_null(read);
+    }
 }
 
 /* ---- versions and cursors ---- */
@@ -359,9 +441,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_read_back),
         cmocka_unit_test(damaged_runs_are_refused),
-        cmocka_unit_test(long_runs_are_logged_compressed),
-        cmocka_unit_test(damaged_compressed_runs_are_refused),
-        cmocka_unit_test(compressed_runs_do_not_lie_about_their_size),
+        cmocka_unit_test(long_runs_are_logged_shortened),
+        cmocka_unit_test(shortened_runs_are_read_back),
+        cmocka_unit_test(damaged_logged_runs_are_refused),
+        cmocka_unit_test(logged_runs_do_not_lie_about_their_size),
         cmocka_unit_test(merged_runs_say_the_same),
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(flushing_fails_and_is_retried),

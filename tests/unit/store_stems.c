@@ -57,10 +57,10 @@ static void stem_open(pair *p, walk *w, char stem_bytes[32], slice *stem_out) {
 
 static void stem_walk(pair *p, walk *w, slice stem) {
     slice a, b, x, y;
-    uint64_t steps = random_below(&p->random, 12);
+    uint64_t steps = random_below(&p->random, 3) ? random_below(&p->random, 12) : 2 * NUMBERS;
     if (random_below(&p->random, 3) == 0) {
         char bytes[32];
-        uint64_t be = htobe64(random_below(&p->random, NUMBERS));
+        uint64_t be = htobe64(random_below(&p->random, random_below(&p->random, 2) ? 3 : NUMBERS));
         memcpy(bytes, stem.p, stem.n);
         memcpy(bytes + stem.n, &be, sizeof be);
         store_scan_seek(w->memory, slice_of(bytes, stem.n + 8), false);
@@ -245,6 +245,115 @@ static void lists_make_room(void **state) {
     pair_close(&p);
 }
 
+/* ---- short lists ---- */
+
+/* Reads the whole stem in both stores, from number 1 on as lookups do. Returns how many entries it has. */
+static size_t read_stem(pair *p, unsigned stem, const store_snapshot *memory_at, const store_snapshot *rocks_at) {
+    char bytes[32], after[32];
+    slice key = stem_key(stem, 1, bytes), begins = slice_of(key.p, key.n - 8), a, b, x, y;
+    size_t n = 0;
+    memcpy(after, begins.p, begins.n);
+    after[begins.n - 1] = 1;
+    store_scan *memory = store_stem_open(p->memory, memory_at, begins, slice_of(after, begins.n), false);
+    store_scan *rocks = store_stem_open(p->rocks, rocks_at, begins, slice_of(after, begins.n), false);
+    store_scan_seek(memory, key, false);
+    store_scan_seek(rocks, key, false);
+    for (bool more = true; more; n += more) {
+        more = store_scan_next(memory, &a, &x);
+        assert_int_equal(store_scan_next(rocks, &b, &y), more);
+        assert_true(!more || (slice_eq(a, b) && slice_eq(x, y)));
+    }
+    assert_int_equal(store_scan_close(memory), OK);
+    assert_int_equal(store_scan_close(rocks), OK);
+    return n;
+}
+
+/* Whether a reader of the snapshot, or of the present state, is given a list. */
+static bool is_listed(const pair *p, unsigned stem, const store_snapshot *at) {
+    char bytes[32];
+    rocks *r = (rocks *)p->rocks;
+    slice key = stem_key(stem, 0, bytes);
+    store_version *version = at ? store_version_hold(at->version) : store_tail_take(r->tail);
+    store_scan *scan = store__short_scan(r, version->number, slice_of(key.p, key.n - 8));
+    store_version_give(version);
+    return scan && store_scan_close(scan) == OK;
+}
+
+/* A list is noted by the first scan of its stem. It is given to all who see the same entries, and only to them. */
+static void short_lists_follow_the_batches(void **state) {
+    (void)state;
+    pair p;
+    char from[32], to[32];
+    pair_open(&p, 53, LITTLE);
+    put_numbers(&p, 1, 0, 50);
+    put_numbers(&p, 2, 10, 20);
+    assert_false(is_listed(&p, 1, NULL));
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), 49);
+    assert_int_equal(read_stem(&p, 3, NULL, NULL), 0);
+    assert_true(is_listed(&p, 1, NULL) && is_listed(&p, 3, NULL));
+    put_numbers(&p, 2, 20, 21);
+    assert_true(is_listed(&p, 1, NULL) && is_listed(&p, 3, NULL));
+
+    const store_snapshot *memory_before = store_snapshot_take(p.memory), *before = store_snapshot_take(p.rocks);
+    assert_true(is_listed(&p, 1, before));
+    put_numbers(&p, 1, 60, 61);
+    put_numbers(&p, 3, 5, 6);
+    assert_false(is_listed(&p, 1, NULL) || is_listed(&p, 1, before) || is_listed(&p, 3, NULL));
+    assert_int_equal(read_stem(&p, 1, memory_before, before), 49); /* too old to be listed */
+    assert_false(is_listed(&p, 1, NULL) || is_listed(&p, 1, before));
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), 50);
+    assert_int_equal(read_stem(&p, 3, NULL, NULL), 1);
+    assert_true(is_listed(&p, 1, NULL) && !is_listed(&p, 1, before));
+    assert_int_equal(read_stem(&p, 1, memory_before, before), 49);
+    assert_true(is_listed(&p, 1, NULL));
+    store_snapshot_give(p.memory, memory_before);
+    store_snapshot_give(p.rocks, before);
+
+    settle_all(&p); /* a flush changes no list */
+    assert_true(is_listed(&p, 1, NULL));
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), 50);
+    store_delete(&p.batch, STORE_TERMS, stem_key(1, 7, from));
+    write_both(&p);
+    assert_false(is_listed(&p, 1, NULL));
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), 49);
+    store_delete_range(&p.batch, STORE_TERMS, stem_key(1, 20, from), stem_key(1, 30, to));
+    write_both(&p);
+    assert_false(is_listed(&p, 1, NULL));
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), 39);
+    assert_true(is_listed(&p, 1, NULL));
+    pair_close(&p);
+}
+
+/* Only whole and short stems are listed. Lists stay within their memory limit. */
+static void short_lists_have_bounds(void **state) {
+    (void)state;
+    pair p;
+    pair_open(&p, 54, 1 << 20);
+    short_lists *t = &((rocks *)p.rocks)->short_lists;
+    put_numbers(&p, 1, 1, SHORT_MAX + 1);
+    put_numbers(&p, 2, 1, SHORT_MAX + 2);
+    assert_int_equal(read_stem(&p, 1, NULL, NULL), SHORT_MAX);
+    assert_int_equal(read_stem(&p, 2, NULL, NULL), SHORT_MAX + 1);
+    assert_true(is_listed(&p, 1, NULL) && !is_listed(&p, 2, NULL));
+    store_put(&p.batch, STORE_TERMS, stem_key(3, 5, (char[32]){0}), SLICE_LIT("value"));
+    write_both(&p);
+    assert_int_equal(read_stem(&p, 3, NULL, NULL), 1);
+    assert_false(is_listed(&p, 3, NULL));
+    for (unsigned stem = 10; stem < 7000; stem++) {
+        put_numbers(&p, stem, 1, 8);
+        assert_int_equal(read_stem(&p, stem, NULL, NULL), 7);
+    }
+    size_t listed = 0;
+    for (unsigned stem = 10; stem < 7000; stem++) {
+        listed += is_listed(&p, stem, NULL);
+    }
+    for (size_t i = 0; i < SHORT_SHARDS; i++) {
+        assert_true(read_locked(&t->shards[i].lock, &t->shards[i].bytes) <= t->bytes_max);
+    }
+    assert_true(listed > 1000 && listed < 5000);
+    pair_close(&p);
+}
+
 /* A large tail is flushed at close, so that the next start need not read it; even if a lookup's iterator is still in the pool. */
 static void a_large_tail_is_flushed_at_the_end(void **state) {
     (void)state;
@@ -277,6 +386,8 @@ int main(void) {
         cmocka_unit_test(stems_agree_whatever_the_tail),
         cmocka_unit_test(lists_are_made_and_dropped),
         cmocka_unit_test(lists_make_room),
+        cmocka_unit_test(short_lists_follow_the_batches),
+        cmocka_unit_test(short_lists_have_bounds),
         cmocka_unit_test(a_large_tail_is_flushed_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

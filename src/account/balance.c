@@ -1,5 +1,9 @@
 /* The balancer: once a second it adds the meters to the history, lets shares follow the load if configured, and checks every container for
  * ranges that must be split or may be merged (partition/split_merge.h decides). In between it moves items after splits, a little at a time.
+ *
+ * What it writes is bounded. A split or a merge is one small write. What follows (moving items, building an index, removing what was
+ * deleted by partition key) goes in steps: one at a time in the whole account, each of *_COST, with a pause after each turn of all
+ * containers. While the disk of any store does not keep up (store_is_behind), no step begins; the next round looks again.
  */
 #include <semaphore.h>
 #include <stdio.h>
@@ -440,15 +444,23 @@ static void raise_outgrown(account *a) {
 
 /* ---- a round ---- */
 
+static bool disks_keep_up(const account *a) {
+    bool behind = false;
+    for (size_t i = 0; i < a->items.homes_n; i++) {
+        behind = behind || store_is_behind(a->items.homes[i]->store);
+    }
+    return !behind;
+}
+
 static bool move_for(account *a, container *const *list, size_t n, unsigned move_ms) {
     int64_t until = clock_monotonic_us(&clock_system) + (int64_t)move_ms * 1000;
     bool more = true;
     while (more && !is_stopping(&a->balancer) && clock_monotonic_us(&clock_system) < until) {
         more = false;
-        for (size_t i = 0; i < n; i++) {
-            more = (move_ms && move_step(a, list[i])) || more;
-            more = (move_ms && build_step(a, list[i])) || more;
-            more = (move_ms && wipe_step(a, list[i])) || more;
+        for (size_t i = 0; i < n && disks_keep_up(a); i++) {
+            more = move_step(a, list[i]) || more;
+            more = build_step(a, list[i]) || more;
+            more = wipe_step(a, list[i]) || more;
         }
         if (more) {
             pause_ms(MOVE_PAUSE_MS);

@@ -6,7 +6,7 @@
 
 /* ---- freezing ---- */
 
-/* A commit that does nothing: when it is done, so are all that the container's queue had before it. */
+/* A commit that does nothing: when it is done, so are all that the queue had before it. */
 typedef struct barrier {
     commit base; /* must be first */
     sem_t done;
@@ -28,11 +28,16 @@ static void wait_for(sem_t *done) {
     sem_destroy(done);
 }
 
-static void pass_barrier(container_part *part) {
-    barrier b = {.base = {.queue = &part->commits, .solo = true, .use = STORE_READS, .apply = apply_nothing, .done = has_passed}};
+static void pass_queue(container_part *part, commit_queue *queue) {
+    barrier b = {.base = {.queue = queue, .solo = true, .use = STORE_READS, .apply = apply_nothing, .done = has_passed}};
     sem_init(&b.done, 0, 0);
     committer_submit(part->home->committer, &b.base);
     wait_for(&b.done);
+}
+
+static void pass_barrier(container_part *part) {
+    pass_queue(part, &part->commits);
+    pass_queue(part, &part->bulk);
 }
 
 static err refuse_freeze(op *o, const container *c) {

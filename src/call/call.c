@@ -60,10 +60,14 @@ static void on_loop(net_task *task) {
     c->then(c);
 }
 
-void call__return(call *c, call_step then) {
+void call__return_with(call *c, call_step then, void (*post)(net_loop *loop, net_task *task)) {
     c->then = then;
     c->task = (net_task){.run = on_loop};
-    net_post(c->client->loop, &c->task);
+    post(c->client->loop, &c->task);
+}
+
+void call__return(call *c, call_step then) {
+    call__return_with(c, then, net_post);
 }
 
 void call_complete(call *c, err code) {

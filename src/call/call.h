@@ -207,8 +207,6 @@ typedef struct call_find {
     /* result */
     slice next; /* start of the next page, in the operation's arena; empty: no more */
     query_outcome outcome;
-
-    query_find_page page; /* private to call/ */
 } call_find;
 
 void call_find_init(call_find *f, const call_core *core, net_client *client, op *o, container *container, call_step done);

@@ -39,3 +39,4 @@ MUST_CHECK err call__transaction_moment(call_transaction *t, call *c, const item
 
 /* Runs `then` on the loop. Any thread, which must not touch the call afterwards. */
 void call__return(call *c, call_step then);
+void call__return_with(call *c, call_step then, void (*post)(net_loop *loop, net_task *task)); /* net_post, or net_post_before */

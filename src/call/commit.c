@@ -100,9 +100,36 @@ static void committed(call *c) {
     }
 }
 
-static void leave_committer(item_commit *commit) {
-    call_commit *w = (call_commit *)((char *)commit - offsetof(call_commit, commit));
-    call__return(&w->call, committed);
+static void leave_committer(item_commit *done);
+
+static call_commit *of_item_commit(const item_commit *c) {
+    return (call_commit *)((char *)(uintptr_t)c - offsetof(call_commit, commit));
+}
+
+/* Whether the commit comes here, for the same loop. One with several operations may be continued in another group instead. */
+static bool will_post(const commit *next, const item_commit *before) {
+    const item_commit *c = (const item_commit *)next;
+    return next->done == before->base.done && c->n == 1 && c->done == leave_committer &&
+           of_item_commit(c)->call.client->loop == of_item_commit(before)->call.client->loop;
+}
+
+/* The results of a group come back one by one, at once. If each woke its loop, a loop on the committer's processor would interrupt it each
+ * time, to answer one client. So a result does not wake the loop if another one follows. */
+static bool another_follows(const item_commit *done) {
+    enum { LOOK = 16 }; /* the next one is near, unless there are many loops */
+    const commit *next = done->base.next;
+    for (unsigned i = 0; next && i < LOOK; i++, next = next->next) {
+        if (will_post(next, done)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_committer(item_commit *done) {
+    bool more = another_follows(done);
+    done->base.next = NULL; /* if it is submitted again, it may be refused without reaching the committer */
+    call__return_with(&of_item_commit(done)->call, committed, more ? net_post_before : net_post);
 }
 
 /* ---- submitting ---- */

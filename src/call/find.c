@@ -8,22 +8,23 @@ enum {
     SHORT_BYTES = 4096, /* conditions, order and continuation together: longer ones take too long to parse on a loop */
 };
 
+/* The page is on the stack, since it is large, and front ends make calls of all kinds in one place. */
 static err run_page(call_find *f, bool quick) {
     call *c = &f->call;
     const items *items = call__items(c);
-    query_find_page *p = &f->page;
-    query_find_init(p, items, c->op, c->container, &f->find, f->from, f->sink, f->context);
-    query_ask *ask = &p->page.ask;
+    query_find_page p;
+    query_find_init(&p, items, c->op, c->container, &f->find, f->from, f->sink, f->context);
+    query_ask *ask = &p.page.ask;
     ask->rows_max = f->rows_max ? f->rows_max : ask->rows_max;
     ask->bytes_max = f->bytes_max ? f->bytes_max : ask->bytes_max;
     ask->until_us = account_page_deadline_us(c->core->account);
     ask->quick = quick;
     ask->timed = f->timed;
     ask->notes_indexes = f->notes_indexes;
-    p->page.outcome.mark = c->mark;
-    TRY(query_find_run(p));
-    f->next = p->next;
-    f->outcome = p->page.outcome;
+    p.page.outcome.mark = c->mark;
+    TRY(query_find_run(&p));
+    f->next = p.next;
+    f->outcome = p.page.outcome;
     c->mark = f->outcome.mark;
     return OK;
 }

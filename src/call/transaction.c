@@ -271,8 +271,24 @@ void call_within_rows(call_within *w) {
 
 /* ---- the commit ---- */
 
+static void fetch_on_worker(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    item_transaction_fetch(((call_within *)c)->transaction->core);
+}
+
+/* Also if no worker was available: the committer then waits for the disk. */
+static void commit_again(net_work *work) {
+    call *c = (call *)((char *)work - offsetof(call, work));
+    item_transaction_commit_again(((call_within *)c)->transaction->core, net_work_code(work) == OK);
+}
+
 static void committed(call *c) {
     call_within *w = (call_within *)c;
+    const container *missed = item_transaction_missed(w->transaction->core);
+    if (missed) {
+        net_work_start(c->client, c->op, NET_READS, call_tenant_of_container(missed), &c->work, fetch_on_worker, commit_again);
+        return;
+    }
     c->code = item_transaction_outcome(w->transaction->core, c->op);
     c->marked = c->container && item_transaction_mark(w->transaction->core, c->container, &c->mark);
     end(c);

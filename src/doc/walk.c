@@ -171,15 +171,26 @@ bool doc_is_well_formed(slice bson, unsigned depth_max) {
 }
 
 /* Most texts are ASCII, which eight bytes at a time show. */
-static bool is_utf8(slice text) {
-    size_t i = 0;
-    for (uint64_t word; i + sizeof word <= text.n; i += sizeof word) {
-        memcpy(&word, text.p + i, sizeof word);
-        if (word & 0x8080808080808080u) {
-            break;
-        }
+static inline bool is_ascii(slice text) {
+    const char *p = text.p;
+    size_t n = text.n;
+    uint64_t bits = 0, word;
+    for (; n > sizeof word; p += sizeof word, n -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        bits |= word;
     }
-    return i == text.n || bson_utf8_validate(text.p + i, text.n - i, true);
+    if (text.n >= sizeof word) { /* the last eight, some of them for the second time */
+        memcpy(&word, text.p + text.n - sizeof word, sizeof word);
+        return !((bits | word) & 0x8080808080808080u);
+    }
+    for (size_t i = 0; i < n; i++) {
+        bits |= (unsigned char)p[i];
+    }
+    return !(bits & 0x80);
+}
+
+static bool is_utf8(slice text) {
+    return is_ascii(text) || bson_utf8_validate(text.p, text.n, true);
 }
 
 /* int32 length · a text · a document, the scope. The walk has checked the outer length only. */
@@ -201,20 +212,31 @@ static bool is_value_utf8(const doc_element *e) {
         return is_utf8(slice_of(e->value.p + 4, (size_t)doc_load_i32(e->value.p) - 1));
     case BSON_TYPE_CODEWSCOPE:
         return is_scoped_code_utf8(e->value);
-    case BSON_TYPE_DOCUMENT:
-    case BSON_TYPE_ARRAY:
-        return doc_texts_are_utf8(e->value);
     default:
         return true;
     }
 }
 
-bool doc_texts_are_utf8(slice bson) {
+static bool is_sound(const doc_element *e, unsigned depth_max) {
+    return is_utf8(e->key) && (doc_is_container(e->type) ? depth_max > 0 && doc_is_sound(e->value, depth_max - 1) : is_value_utf8(e));
+}
+
+bool doc_is_sound(slice bson, unsigned depth_max) {
+    size_t unused;
+    return doc_is_sound_listed(bson, depth_max, NULL, 0, &unused);
+}
+
+bool doc_is_sound_listed(slice bson, unsigned depth_max, doc_element *list, size_t room, size_t *n_out) {
     doc_walk w;
     doc_element e;
-    bool good = doc_walk_init(&w, bson);
-    while (good && doc_walk_next(&w, &e)) {
-        good = is_utf8(e.key) && is_value_utf8(&e);
+    size_t n = 0;
+    bool good = doc_walk_init(&w, bson) && (size_t)doc_load_i32(bson.p) == bson.n;
+    for (; good && step(&w, &e); n++) {
+        good = is_sound(&e, depth_max);
+        if (n < room) {
+            list[n] = e;
+        }
     }
-    return good;
+    *n_out = n;
+    return good && !w.corrupt;
 }

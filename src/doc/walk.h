@@ -31,9 +31,12 @@ bool doc_walk_next(doc_walk *w, doc_element *element_out);
  * before using bytes from outside. */
 bool doc_is_well_formed(slice bson, unsigned depth_max);
 
-/* Whether all keys and texts are UTF-8, in nested documents too; texts may have zero bytes. For a well-formed document. (libbson's
- * bson_validate does not report invalid UTF-8.) */
-bool doc_texts_are_utf8(slice bson);
+/* The same, and whether all keys and texts are UTF-8; texts may have zero bytes. (libbson's bson_validate does not report invalid UTF-8.)
+ */
+bool doc_is_sound(slice bson, unsigned depth_max);
+
+/* The same; and lists the document's own elements, as far as they fit. `*n_out` is the number of all of them. */
+bool doc_is_sound_listed(slice bson, unsigned depth_max, doc_element *list, size_t room, size_t *n_out);
 
 /* Finds the first element with this key; adds the number of elements before it to `*passed`. */
 bool doc_find_member_counted(slice bson, slice key, doc_element *element_out, uint64_t *passed);

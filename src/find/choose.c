@@ -32,13 +32,19 @@ err find__smallest(find__finder *f, uint64_t after, size_t most, const find_dema
     for (size_t limit = first_limit(f); f->demands.n; limit *= PROBE_FACTOR) {
         size_t least = limit < most ? limit : most, bound = least;
         for (size_t i = 0; i < f->demands.n && code == OK; i++) {
+            const find_demand *d = &f->demands.list[i];
             size_t n;
+            if (after == 0 && find__is_long(f, d, least)) {
+                continue;
+            }
             found.n = 0;
-            code = find__read_demand(f, &f->demands.list[i], after, &found, least, &n);
+            code = find__read_demand(f, d, after, &found, least, &n);
             if (n < least) {
                 least = n;
-                *best_out = &f->demands.list[i];
-                keep_probed(f, &found, *best_out, after);
+                *best_out = d;
+                keep_probed(f, &found, d, after);
+            } else if (code == OK && after == 0) {
+                find__note_long(f, d, n);
             }
         }
         if (*best_out || bound == most || code != OK) {

@@ -1,6 +1,5 @@
 /* cover.c — covered queries: answered from entries, or from the number of items, without loading items. */
 #include "find/find_int.h"
-#include "item/wipe.h"
 
 bool find__give_value(find__finder *f, slice spelled, uint64_t times, bool decided) {
     if (times && !f->access->visitor.on_value(f->access->visitor.context, spelled, times, decided)) {
@@ -76,7 +75,7 @@ err find__covered(find__finder *f, bool *found_out) {
     find_access *a = f->access;
     const item_view *v = f->view;
     *found_out = false;
-    if (!a->asked.cover.possible || v->filtered || v->stretch.after || v->container->ttl != TTL_OFF || item_wipes_any(v->container)) {
+    if (!a->asked.cover.possible || v->filtered || v->stretch.after || v->container->ttl != TTL_OFF || v->wipes) {
         return OK;
     }
     if (a->asked.cover.counts && !a->asked.conditional) {

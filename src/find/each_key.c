@@ -2,7 +2,6 @@
  *
  * A range is read in one go, since a page that ended within it could not be continued after a split. */
 #include "find/find_int.h"
-#include "item/wipe.h"
 
 enum {
     ITEMS_PER_KEY = 16,   /* with fewer items of each key, reading all items takes less time */
@@ -23,8 +22,8 @@ typedef struct each_walk {
 static bool is_possible(const find__finder *f) {
     const item_view *v = f->view;
     const find_each *each = &f->access->asked.each;
-    return !v->filtered && !v->stretch.after && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) && f->large.n == 0 &&
-           v->items_n <= ITEMS_MAX && index_policy_covers(&v->index->policy, each->path.steps, each->path.n);
+    return !v->filtered && !v->stretch.after && v->container->ttl == TTL_OFF && !v->wipes && f->large.n == 0 && v->items_n <= ITEMS_MAX &&
+           index_policy_covers(&v->index->policy, each->path.steps, each->path.n);
 }
 
 /* A condition must be decided by keys of the same index. */

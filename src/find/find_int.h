@@ -80,6 +80,12 @@ err find__read_demand(find__finder *f, const find_demand *d, uint64_t after, fin
 
 err find__find_large(find__finder *f); /* reads the list of items without entries, once */
 
+/* ---- long.c ---- */
+
+/* Whether the demand is known to have `n` entries or more; they then count as read. */
+bool find__is_long(find__finder *f, const find_demand *d, size_t n);
+void find__note_long(find__finder *f, const find_demand *d, size_t n); /* it was seen to have that many */
+
 /* ---- choose.c ---- */
 
 /* The demand with the fewest entries, if it has fewer than `most`. */

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "find/find_int.h"
-#include "item/wipe.h"
 
 /* Whether all values of an entry are placed, so that the entry's position is its exact place in the order. */
 static bool tells_all(const find__walk *w, slice value) {
@@ -99,7 +98,7 @@ static err offer_in_order(find__walk *w, const item_entry *e) {
     find_access *a = w->finder->access;
     a->report.entries++;
     a->turn.in_order = tells_all(w, e->value);
-    a->turn.key = w->many ? e->value : SLICE_EMPTY;
+    a->turn.key = w->many || (w->keyed && a->asked.verified) ? e->value : SLICE_EMPTY;
     return find__skip(w, e->value, e->number) ? OK : find__offer(w->finder, (item_ref){e->number, e->segment});
 }
 
@@ -312,8 +311,8 @@ static bool decides_condition(const find__finder *f, const find__walk *w) {
  * anywhere in the order. */
 static bool may_skip_entries(const find__finder *f, const find__walk *w) {
     const item_view *v = f->view;
-    return f->access->asked.skips && !w->many && !v->filtered && v->container->ttl == TTL_OFF && !item_wipes_any(v->container) &&
-           f->large.n == 0 && decides_condition(f, w);
+    return f->access->asked.skips && !w->many && !v->filtered && v->container->ttl == TTL_OFF && !v->wipes && f->large.n == 0 &&
+           decides_condition(f, w);
 }
 
 static err run_walk(find__walk *w) {

@@ -15,8 +15,8 @@
  *   nearest     vector search (nearest.h)
  *
  * The choice among these and a scan is made by counting entries, only as far as the choice is worth, so the same data gives the same
- * choice. The visitor must still evaluate the condition on every item found: inexact demands, and demands that were not intersected, let
- * through items that do not meet the condition. */
+ * choice, up to some uses after entries were removed (long.c). The visitor must still evaluate the condition on every item found: inexact
+ * demands, and demands that were not intersected, let through items that do not meet the condition. */
 #pragma once
 
 #include "find/demand.h"
@@ -93,6 +93,7 @@ typedef struct find_asked {
     uint64_t given;   /* rows that earlier pages returned, for an ordered query */
     bool narrow;      /* collect items by a condition that few items meet; if there is none, fail with E_QUERY_TOO_LONG before any item is
                          offered: the caller then reads the rows in key order (item/rows.h), which is quicker for many of them */
+    bool verified;    /* in the order of a key index: the visitor compares the key of each item with the entry's, find_turn.key */
     bool quick;       /* do only quick work; if it would take longer, fail with E_QUERY_TOO_LONG before any item is offered */
     find_order order;
     find_start start;

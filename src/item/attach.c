@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "item/admit.h"
 #include "item/stored.h"
+#include "item/wipe.h"
 #include "throughput/charge.h"
 
 enum { START_BYTES = 4, RECORD_BYTES = 20 };
@@ -224,7 +225,7 @@ static err change_item(item_work *w, attach_write *a) {
     TRY(item__enter(w, &a->item));
     a->range = w->range;
     TRY(item__load(w, &a->item, &item));
-    bool there = item.there && !item_gone(w->container, &item.head, item.body, w->now_s);
+    bool there = item.there && !item_gone(w->container, item_wipes_now(w->container), &item.head, item.body, w->now_s);
     a->item_number = item.place.number;
     store_give(&item.pin);
     if (!there) {

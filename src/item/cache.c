@@ -16,38 +16,36 @@ enum {
     NOTES_MIN = 64,
     NOTES_SIDE_BY_SIDE = 4,
     LINE_BYTES = 64,
+    LINES_AHEAD = 4,
     BYTES_PER_NOTE = 512,
     ITEM_BYTES_MAX = 64 * 1024, /* larger items are left to RocksDB's cache */
-    ENTRY_OVERHEAD = sizeof(void *) * 8 + 64,
+    MALLOC_BYTES = 16,
 };
 
+/* The entry of a shard and the item in one block, so that a lookup touches little memory. The shard's lock protects the links and `used`.
+ */
 struct cached_item {
-    atomic_uint refs;
-    uint32_t key_bytes, value_bytes;
-    item_place place;
-    char bytes[]; /* the key, then the value */
-};
-
-typedef struct entry entry;
-struct entry {
-    entry *chain;
-    entry *ring_next, *ring_before;
+    cached_item *chain;
     uint64_t hash;
-    cached_item *item;
+    item_place place;
+    atomic_uint refs; /* the shard's is one of them */
     bool used;
+    uint32_t key_bytes, value_bytes;
+    cached_item *ring_next, *ring_before;
+    char bytes[]; /* the key, then the value */
 };
 
 typedef struct shard {
     pthread_mutex_t lock;
-    entry **buckets;
+    cached_item **buckets;
     size_t buckets_n, entries_n;
-    entry *hand;
+    cached_item *hand;
     size_t bytes;
 } shard;
 
 /* Protected by the lock of the key's shard: all keys of a stripe are in the same shard. */
 typedef struct stripe {
-    uint64_t version;
+    uint64_t version; /* number of the last change of one of its keys */
     uint32_t blocked;
 } stripe;
 
@@ -72,7 +70,8 @@ struct item_cache {
     stripe stripes[STRIPES];
     note *notes;
     uint64_t notes_mask;
-    written_key *written; /* owned by the committer */
+    atomic_uint_fast64_t changes; /* numbers changes of keys, which are counted when their write has ended */
+    written_key *written;         /* owned by the committer */
     size_t written_n, written_cap;
 };
 
@@ -104,7 +103,7 @@ static stripe *stripe_of(item_cache *c, uint64_t hash) {
     return &c->stripes[hash % STRIPES]; /* SHARDS divides STRIPES, so a stripe lies in one shard */
 }
 
-static entry **bucket_of(shard *s, uint64_t hash) {
+static cached_item **bucket_of(shard *s, uint64_t hash) {
     return &s->buckets[(hash / SHARDS) & (s->buckets_n - 1)];
 }
 
@@ -125,12 +124,9 @@ item_place cached_item_place(const cached_item *item) {
     return item->place;
 }
 
-static cached_item *item_make(slice key, slice value, item_place place) {
+static cached_item *item_make(uint64_t hash, slice key, slice value, item_place place) {
     cached_item *item = mem_alloc(sizeof *item + key.n + value.n);
-    item->refs = 1;
-    item->key_bytes = (uint32_t)key.n;
-    item->value_bytes = (uint32_t)value.n;
-    item->place = place;
+    *item = (cached_item){.hash = hash, .place = place, .refs = 1, .key_bytes = (uint32_t)key.n, .value_bytes = (uint32_t)value.n};
     memcpy(item->bytes, key.p, key.n);
     memcpy(item->bytes + key.n, value.p, value.n);
     return item;
@@ -138,33 +134,21 @@ static cached_item *item_make(slice key, slice value, item_place place) {
 
 /* ---- entries, under the shard's lock ---- */
 
-static size_t cost_of(const entry *e) {
-    return ENTRY_OVERHEAD + e->item->key_bytes + e->item->value_bytes;
+static size_t cost_of(const cached_item *e) {
+    return sizeof *e + e->key_bytes + e->value_bytes + MALLOC_BYTES + 2 * sizeof(cached_item *); /* of its buckets */
 }
 
-static entry *find(shard *s, uint64_t hash, slice key) {
-    for (entry *e = *bucket_of(s, hash); e; e = e->chain) {
-        if (e->hash == hash && slice_eq(slice_of(e->item->bytes, e->item->key_bytes), key)) {
+static cached_item *find(shard *s, uint64_t hash, slice key) {
+    for (cached_item *e = *bucket_of(s, hash); e; e = e->chain) {
+        if (e->hash == hash && slice_eq(slice_of(e->bytes, e->key_bytes), key)) {
             return e;
         }
     }
     return NULL;
 }
 
-static entry *entry_make(uint64_t hash, slice key, slice value, item_place place) {
-    entry *e = mem_zero(sizeof *e);
-    e->hash = hash;
-    e->item = item_make(key, value, place);
-    return e;
-}
-
-static void entry_free(entry *e) {
-    cached_item_give(e->item);
-    free(e);
-}
-
-static void drop(shard *s, entry *e) {
-    entry **link = bucket_of(s, e->hash);
+static void drop(shard *s, cached_item *e) {
+    cached_item **link = bucket_of(s, e->hash);
     while (*link != e) {
         link = &(*link)->chain;
     }
@@ -176,11 +160,11 @@ static void drop(shard *s, entry *e) {
     e->ring_next->ring_before = e->ring_before;
     s->bytes -= cost_of(e);
     s->entries_n--;
-    entry_free(e);
+    cached_item_give(e);
 }
 
 static void drop_hash(shard *s, uint64_t hash) {
-    for (entry *e = *bucket_of(s, hash), *next; e; e = next) {
+    for (cached_item *e = *bucket_of(s, hash), *next; e; e = next) {
         next = e->chain;
         if (e->hash == hash) {
             drop(s, e);
@@ -190,7 +174,7 @@ static void drop_hash(shard *s, uint64_t hash) {
 
 static void make_room(shard *s, size_t bytes_max) {
     while (s->bytes > bytes_max && s->hand) {
-        entry *e = s->hand;
+        cached_item *e = s->hand;
         s->hand = e->ring_next;
         if (e->used) {
             e->used = false;
@@ -202,13 +186,13 @@ static void make_room(shard *s, size_t bytes_max) {
 
 static void grow(shard *s) {
     size_t before = s->buckets_n;
-    entry **old = s->buckets;
+    cached_item **old = s->buckets;
     s->buckets_n = before ? before * 2 : BUCKETS_MIN;
     s->buckets = mem_zero(s->buckets_n * sizeof *s->buckets);
     for (size_t i = 0; i < before; i++) {
-        for (entry *e = old[i], *next; e; e = next) {
+        for (cached_item *e = old[i], *next; e; e = next) {
             next = e->chain;
-            entry **bucket = bucket_of(s, e->hash);
+            cached_item **bucket = bucket_of(s, e->hash);
             e->chain = *bucket;
             *bucket = e;
         }
@@ -216,11 +200,11 @@ static void grow(shard *s) {
     free(old);
 }
 
-static void link_entry(shard *s, entry *e) {
+static void link_entry(shard *s, cached_item *e) {
     if (s->entries_n >= s->buckets_n) {
         grow(s);
     }
-    entry **bucket = bucket_of(s, e->hash);
+    cached_item **bucket = bucket_of(s, e->hash);
     e->chain = *bucket;
     *bucket = e;
     if (s->hand) { /* just behind the hand, which reaches it last */
@@ -243,12 +227,12 @@ static note *note_of(item_cache *c, item_place place) {
 }
 
 /* Takes ownership of `e` (may be NULL). An existing entry of the same key stays. */
-static void add(item_cache *c, shard *s, entry *e) {
-    if (e && s->buckets_n && find(s, e->hash, slice_of(e->item->bytes, e->item->key_bytes))) {
-        entry_free(e);
+static void add(item_cache *c, shard *s, cached_item *e) {
+    if (e && s->buckets_n && find(s, e->hash, slice_of(e->bytes, e->key_bytes))) {
+        cached_item_give(e);
     } else if (e) {
-        note *n = note_of(c, e->item->place);
-        atomic_store_explicit(&n->number, e->item->place.number, memory_order_relaxed);
+        note *n = note_of(c, e->place);
+        atomic_store_explicit(&n->number, e->place.number, memory_order_relaxed);
         atomic_store_explicit(&n->hash, e->hash, memory_order_relaxed);
         link_entry(s, e);
         make_room(s, c->shard_bytes_max);
@@ -262,10 +246,10 @@ const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticke
     shard *s = shard_of(c, hash);
     cached_item *item = NULL;
     pthread_mutex_lock(&s->lock);
-    entry *e = s->buckets_n ? find(s, hash, primary_key) : NULL;
+    cached_item *e = s->buckets_n ? find(s, hash, primary_key) : NULL;
     if (e) {
         e->used = true;
-        item = e->item;
+        item = e;
         atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
     }
     *ticket_out = (cache_ticket){hash, stripe_of(c, hash)->version};
@@ -273,22 +257,35 @@ const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticke
     return item;
 }
 
-void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
+/* Adds the item unless its stripe's version is outside of [from, to]. */
+static void add_unchanged(item_cache *c, uint64_t hash, uint64_t from, uint64_t to, slice primary_key, slice value, item_place place) {
     if (value.n > ITEM_BYTES_MAX) {
         return;
     }
-    entry *e = entry_make(ticket->hash, primary_key, value, place);
-    shard *s = shard_of(c, e->hash);
+    cached_item *e = item_make(hash, primary_key, value, place);
+    shard *s = shard_of(c, hash);
     pthread_mutex_lock(&s->lock);
-    const stripe *t = stripe_of(c, e->hash);
-    bool unchanged = !t->blocked && t->version == ticket->version;
+    const stripe *t = stripe_of(c, hash);
+    bool unchanged = !t->blocked && t->version >= from && t->version <= to;
     if (unchanged) {
         add(c, s, e);
     }
     pthread_mutex_unlock(&s->lock);
     if (!unchanged) {
-        entry_free(e);
+        cached_item_give(e);
     }
+}
+
+void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place) {
+    add_unchanged(c, ticket->hash, ticket->version, ticket->version, primary_key, value, place);
+}
+
+uint64_t item_cache_now(const item_cache *c) {
+    return atomic_load_explicit(&c->changes, memory_order_acquire);
+}
+
+void item_cache_add_of(item_cache *c, uint64_t now, slice primary_key, slice value, item_place place) {
+    add_unchanged(c, hash_of(c, primary_key), 0, now, primary_key, value, place);
 }
 
 /* ---- by place ---- */
@@ -303,10 +300,10 @@ const cached_item *item_cache_take_place(item_cache *c, item_place place) {
     shard *s = shard_of(c, hash);
     cached_item *item = NULL;
     pthread_mutex_lock(&s->lock);
-    for (entry *e = s->buckets_n ? *bucket_of(s, hash) : NULL; e && !item; e = e->chain) {
-        if (e->hash == hash && e->item->place.number == place.number && e->item->place.segment == place.segment) {
+    for (cached_item *e = s->buckets_n ? *bucket_of(s, hash) : NULL; e && !item; e = e->chain) {
+        if (e->hash == hash && e->place.number == place.number && e->place.segment == place.segment) {
             e->used = true;
-            item = e->item;
+            item = e;
             atomic_fetch_add_explicit(&item->refs, 1, memory_order_relaxed);
         }
     }
@@ -315,25 +312,25 @@ const cached_item *item_cache_take_place(item_cache *c, item_place place) {
 }
 
 static void prefetch_item(const cached_item *item) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LINES_AHEAD; i++) {
         __builtin_prefetch((const char *)item + i * LINE_BYTES);
     }
 }
 
 /* Under the shard's lock. */
 static void prefetch_entry(shard *s, uint64_t hash, unsigned step) {
-    entry **bucket = bucket_of(s, hash);
+    cached_item **bucket = bucket_of(s, hash);
     if (step == 0) {
         __builtin_prefetch(bucket);
     } else if (step == 1) {
         __builtin_prefetch(*bucket);
     } else {
-        entry *e = *bucket;
+        cached_item *e = *bucket;
         while (e && e->hash != hash) {
             e = e->chain;
         }
         if (e) {
-            prefetch_item(e->item);
+            prefetch_item(e);
         }
     }
 }
@@ -392,12 +389,12 @@ static void block(item_cache *c, uint64_t hash) {
 }
 
 /* Also adds the new entry, unless it is NULL. */
-static void unblock(item_cache *c, uint64_t hash, entry *e) {
+static void unblock(item_cache *c, uint64_t hash, cached_item *e) {
     shard *s = shard_of(c, hash);
     pthread_mutex_lock(&s->lock);
     stripe *t = stripe_of(c, hash);
     t->blocked--;
-    t->version++;
+    t->version = atomic_fetch_add_explicit(&c->changes, 1, memory_order_release) + 1;
     add(c, s, e);
     pthread_mutex_unlock(&s->lock);
 }
@@ -416,7 +413,7 @@ static void after_write(commit_hook *hook, err code) {
     for (size_t i = 0; i < c->written_n; i++) {
         const written_key *w = &c->written[i];
         bool keep = code == OK && w->value.n && w->value.n <= ITEM_BYTES_MAX;
-        unblock(c, w->hash, keep ? entry_make(w->hash, w->key, w->value, w->place) : NULL);
+        unblock(c, w->hash, keep ? item_make(w->hash, w->key, w->value, w->place) : NULL);
     }
     c->written_n = 0;
 }
@@ -466,7 +463,7 @@ size_t item_cache_longest_chain(const item_cache *c) {
     for (const shard *s = c->shards; s < c->shards + SHARDS; s++) {
         for (size_t i = 0; i < s->buckets_n; i++) {
             size_t n = 0;
-            for (const entry *e = s->buckets[i]; e; e = e->chain) {
+            for (const cached_item *e = s->buckets[i]; e; e = e->chain) {
                 n++;
             }
             longest = n > longest ? n : longest;

@@ -31,6 +31,10 @@ item_place cached_item_place(const cached_item *item);
 /* Copies key and value. Does nothing if the item may have changed since the ticket, or is too large for the cache. */
 void item_cache_add(item_cache *c, const cache_ticket *ticket, slice primary_key, slice value, item_place place);
 
+/* The same for an item that a snapshot has: `now` was asked for before the snapshot was taken. */
+uint64_t item_cache_now(const item_cache *c);
+void item_cache_add_of(item_cache *c, uint64_t now, slice primary_key, slice value, item_place place);
+
 /* The item at this place, if it is cached and its place still has a note; otherwise NULL. */
 const cached_item *item_cache_take_place(item_cache *c, item_place place);
 

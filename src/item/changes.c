@@ -15,6 +15,7 @@
 #include "item/fetch.h"
 #include "item/view.h"
 #include "item/waiters.h"
+#include "item/wipe.h"
 #include "throughput/charge.h"
 
 /* ---- writing ---- */
@@ -309,7 +310,7 @@ static err offer(reader *d, run *r, bool ask) {
     item_found found = {.range = d->range};
     TRY(load(d, r, &found));
     bool meant = !ask || item_in_scope(d->op, d->container, &(item_scope){c->partition, c->prefix, &c->min, &c->max}, found.body);
-    if (meant && !item_gone(d->container, &found.head, found.body, d->op->now_s)) {
+    if (meant && !item_gone(d->container, item_wipes_past(d->container), &found.head, found.body, d->op->now_s)) {
         d->full = !d->visit(d->context, &found);
         if (!d->full) {
             charge(d, found.body.n);

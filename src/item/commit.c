@@ -1,13 +1,17 @@
 /* A request's operations before and after the committer decides them (item/write.c): admitting, submitting, preparing long edits, charging.
  * Runs on the caller's threads. */
 #include <assert.h>
+#include <stdlib.h>
 
 #include "item/admit.h"
+#include "item/ahead.h"
 #include "item/divide.h"
 #include "item/edit_int.h"
 #include "item/index_entries.h"
 #include "item/versions.h"
 #include "throughput/charge.h"
+
+enum { FEW = 16 }; /* operations of a commit that need not take turns with those that have fewer */
 
 /* ---- submitting ---- */
 
@@ -20,6 +24,10 @@ static void fail_rest(item_commit *c) {
 
 static void all_done(commit *base) {
     item_commit *c = (item_commit *)base;
+    if (c->paused && base->code == OK) {
+        item__submit_here(c);
+        return;
+    }
     if (base->code != OK && c->began) {
         fail_rest(c);
     }
@@ -157,20 +165,24 @@ static void forget_results(item_op *op) {
 }
 
 static void begin_again(item_commit *c) {
-    for (size_t i = c->from; i < (c->atomic ? c->n : c->from + 1); i++) {
-        forget_results(&c->ops[i]);
+    for (; c; c = c->also) {
+        for (size_t i = c->from; i < (c->atomic ? c->n : c->from + 1); i++) {
+            forget_results(&c->ops[i]);
+        }
+        c->again = false;
     }
-    c->again = false;
 }
 
+/* Also on the committer's thread, with the rest of a commit. */
 void item__submit_here(item_commit *c) {
     if (c->again) {
         begin_again(c);
     }
     c->began = c->from;
+    c->paused = false;
     home *home = item__first_range(c)->home;
-    c->base = (commit){
-        .queue = &container_part_of(c->container->space, home)->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
+    container_part *part = container_part_of(c->container->space, home);
+    c->base = (commit){.queue = c->n > FEW ? &part->bulk : &part->commits, .use = use_of(c), .apply = item__commit_apply, .done = all_done};
     committer_submit(home->committer, &c->base);
 }
 
@@ -180,7 +192,7 @@ err item_commit_submit(item_commit *c) {
         item__divide_again(c);
         return OK;
     }
-    assert(!c->also || (c->atomic && !c->prepares));
+    assert(!c->also || c->atomic);
     if (!c->admitted) {
         TRY(c->atomic ? check_homes(c) : OK);
         TRY(admit_all(c));
@@ -242,63 +254,13 @@ static void prepare_one(item_commit *c, item_op *op) {
     item_give(&found);
 }
 
-/* ---- data that is not in memory ---- */
-
-/* Reads a value into memory. Returns the place that it leads to, or place 0. */
-static item_place fetch(const home *home, store_family family, const layout_key *k) {
-    store_value value;
-    item_place place = {0};
-    if (store_get(home->store, family, NULL, layout_view(k), &value) == OK) {
-        (void)layout_place_read(value.bytes, &place);
-        store_give(&value);
-    }
-    return place;
-}
-
-/* In a clustered container the primary key has the item itself. */
-static void fetch_item(const item_commit *c, const home *home, const item_key *key, slice row) {
-    layout_key k;
-    layout_primary(&k, c->container->space->container, &key->epk, &key->partition, row);
-    item_place place = fetch(home, STORE_INDEX, &k);
-    if (!c->container->clustered && place.segment) {
-        layout_item(&k, place);
-        fetch(home, STORE_ITEMS, &k);
-    }
-}
-
-/* Reads what the committer will look up: the item, the size of its logical partition, the item of another key, the unique keys. If a read
- * fails, the committer will report the error. */
-static void fetch_one(const item_commit *c, const item_op *op) {
-    const home *home = container_route(c->container->tiles, &op->key.epk)->home;
-    layout_key k;
-    layout_size(&k, c->container->space->container, &op->key.epk, &op->key.partition);
-    fetch(home, STORE_INDEX, &k);
-    fetch_item(c, home, &op->key, op->key.row);
-    if (op->row_after.n) {
-        fetch_item(c, home, &op->key, op->row_after);
-    }
-    for (unsigned i = 0; has_body(op) && i < c->container->unique_keys_n; i++) {
-        if (item_unique_key(c->container, i, &op->key, op->body, &k)) {
-            fetch(home, STORE_INDEX, &k);
-        }
-    }
-}
-
-static void fetch_missing(item_commit *c) {
-    for (size_t i = c->from; i < c->n; i++) {
-        fetch_one(c, &c->ops[i]);
-    }
-    c->missed = false;
-    c->fetched = true;
-}
-
 void item_commit_prepare(item_commit *c) {
     if (c->parts) {
         item__divided_prepare(c);
         return;
     }
     if (c->missed) {
-        fetch_missing(c);
+        item__fetch_ahead(c);
         return;
     }
     c->attempts++;
@@ -406,6 +368,8 @@ static void give_one(item_commit *c) {
         while (c->past_n) {
             container_tiles_give(c->past[--c->past_n]);
         }
+        free(c->past);
+        c->past = NULL;
         container_tiles_give(c->tiles);
         c->tiles = NULL;
     }

@@ -137,6 +137,7 @@ enum { CONTAINER_UNKNOWN = -1 };
 typedef struct container_part {
     home *home;             /* NULL: the container has no range in this home */
     commit_queue commits;   /* queue of the commits to its items; the committer serves the queues of all containers in turn */
+    commit_queue bulk;      /* the same for commits with many operations, so that others need not wait for all of them */
     container_tiles *tiles; /* the newest for this home's ranges; may lag behind space->newest. Changed on its committer's thread only */
 
     /* the index; changed under the space's lock */
@@ -190,6 +191,7 @@ typedef struct container_space {
     pthread_rwlock_t wipes_lock; /* protects the list */
     struct wipe **wipes;
     _Atomic uint32_t wipes_n;
+    _Atomic uint32_t wipes_open;   /* those whose items are not all removed yet */
     _Atomic int64_t wipes_paid_us; /* monotonic; the next items are removed from this time on */
 
     _Atomic(struct change_waiters *) waiters; /* followers that wait for its changes (item/waiters.h); NULL until the first follower */

@@ -8,6 +8,7 @@
 #include "item/index_entries.h"
 #include "item/stored.h"
 #include "item/view.h"
+#include "item/wipe.h"
 #include "throughput/charge.h"
 
 enum {
@@ -38,6 +39,7 @@ typedef struct page {
     const store_snapshot *at; /* set if the page reads from more than one place */
     bool full;                /* ended by the visitor or by steps_max */
     bool any;                 /* at least one range was read */
+    bool wipes;               /* they may hide items */
     item_mark *mark;
 
     /* the stretch being read */
@@ -74,7 +76,7 @@ static double read_price(const page *p, size_t bytes) {
 
 /* False: the page is full; this item is not part of it. */
 static bool offer(page *p, item_found *found, bool filter) {
-    if (item_gone(p->container, &found->head, found->body, p->op->now_s) || (filter && !is_meant(p, found->body))) {
+    if (item_gone(p->container, p->wipes, &found->head, found->body, p->op->now_s) || (filter && !is_meant(p, found->body))) {
         return true;
     }
     if (!p->reader->visit(p->reader->context, found)) {
@@ -112,6 +114,7 @@ typedef struct loader {
     arena *arena;
     const store_snapshot *at;
     uint64_t lsn;     /* the snapshot contains all writes of the range up to this lsn; 0: unknown */
+    uint64_t now;     /* item_cache_now before the snapshot */
     unsigned *loaded; /* counts items that were not in the cache */
 } loader;
 
@@ -129,21 +132,14 @@ static bool take_cached(const loader *l, item_found *found) {
     return false;
 }
 
-/* Adds the item to the cache under its primary key. Reads it again, since the version in the snapshot may be outdated. */
+/* Adds the item to the cache under its primary key, unless the version in the snapshot may be outdated. */
 static void keep_in_cache(const loader *l, const item_found *found) {
     layout_key k;
     item_key key;
-    cache_ticket ticket;
-    item_found now = {.place = found->place};
-    if (item__key_of(l->container, l->arena, found->body, &key) != OK) {
-        return;
+    if (item__key_of(l->container, l->arena, found->body, &key) == OK) {
+        layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.row);
+        item_cache_add_of(l->home->cache, l->now, layout_view(&k), item__found_value(found), found->place);
     }
-    layout_primary(&k, l->container->space->container, &key.epk, &key.partition, key.row);
-    now.cached = item_cache_take(l->home->cache, layout_view(&k), &ticket);
-    if (!now.cached && get_place(l, NULL, &now) == OK) {
-        item_cache_add(l->home->cache, &ticket, layout_view(&k), item__found_value(&now), now.place);
-    }
-    item_give(&now);
 }
 
 static err load_place(const loader *l, item_found *found) {
@@ -217,6 +213,7 @@ static err read_partition(page *p) {
     unsigned loaded = 0;
     loader l = {.home = p->range->home, .container = p->container, .arena = p->op->arena, .loaded = &loaded};
     l.lsn = p->cursor->moment ? 0 : atomic_load_explicit(&p->range->lsn, memory_order_acquire);
+    l.now = item_cache_now(p->range->home->cache);
     p->at = l.at = p->cursor->moment ? p->cursor->moment->at : take_snapshot(p);
     layout_order(&from, number, e, *after + 1);
     layout_order(&to, number, e, UINT64_MAX);
@@ -378,6 +375,7 @@ static err enter_view(page *p, item_view *v, bool *entered_out) {
         part = container_part_of(p->container->space, p->range->home);
         v->index = container_part_index(p->container->space, part);
         v->lsn = atomic_load_explicit(&p->range->lsn, memory_order_acquire);
+        v->now = item_cache_now(p->range->home->cache);
         p->at = take_snapshot(p);
         if (is_newest(p)) {
             break;
@@ -419,6 +417,7 @@ static item_view view_of(const page *p) {
     return (item_view){.items = p->items,
                        .op = p->op,
                        .container = p->container,
+                       .wipes = p->wipes,
                        .partition = p->cursor->partition,
                        .prefix = p->cursor->prefix,
                        .visit = p->reader->visit,
@@ -448,7 +447,7 @@ static err find_items(page *p, bool *found_out) {
 
 /* If the visitor returns false, the item counts as not read. */
 static err found_items(item_view *v, const item_found *found, bool ask_partition) {
-    if (item_gone(v->container, &found->head, found->body, v->op->now_s)) {
+    if (item_gone(v->container, v->wipes, &found->head, found->body, v->op->now_s)) {
         return OK;
     }
     const item_scope scope = {v->partition, v->prefix, &v->stretch.min, &v->stretch.max};
@@ -462,7 +461,7 @@ static err found_items(item_view *v, const item_found *found, bool ask_partition
 
 static err load_and_offer(item_view *v, item_ref ref, bool ask_partition) {
     err code = E_NOT_FOUND;
-    loader l = {v->range->home, v->container, v->op->arena, v->at, v->lsn, &v->loaded};
+    loader l = {v->range->home, v->container, v->op->arena, v->at, v->lsn, v->now, &v->loaded};
     item_found found = {.range = v->range};
     for (size_t i = v->sources->n; i-- > 0 && code == E_NOT_FOUND;) {
         uint32_t segment = v->sources->list[i].segment;
@@ -645,6 +644,11 @@ static err read_range(page *p) {
     return code;
 }
 
+/* Before the page takes a snapshot. */
+static bool wipes_of(const container *c, const item_cursor *cursor) {
+    return cursor->moment ? item_wipes_past(c) : item_wipes_now(c);
+}
+
 void item_reader_init(item_reader *r, item_visit visit, void *context, size_t steps_max) {
     *r = (item_reader){.visit = visit, .context = context, .steps_max = steps_max};
 }
@@ -663,6 +667,7 @@ err item_feed_by(const items *s, op *o, container *c, item_cursor *cursor, item_
               .cursor = cursor,
               .reader = reader,
               .steps_left = reader->steps_max,
+              .wipes = wipes_of(c, cursor),
               .tiles = cursor->moment ? container_tiles_take(cursor->moment->tiles) : container_space_newest(c->space),
               .mark = mark_out};
     err code = OK;
@@ -695,7 +700,13 @@ static err look_at_range(page *p, item_find look) {
 
 err item_look(const items *s, op *o, container *c, item_cursor *cursor, item_find look, void *context) {
     item_reader reader = {.context = context};
-    page p = {.items = s, .op = o, .container = c, .cursor = cursor, .reader = &reader, .tiles = container_space_newest(c->space)};
+    page p = {.items = s,
+              .op = o,
+              .container = c,
+              .cursor = cursor,
+              .reader = &reader,
+              .wipes = wipes_of(c, cursor),
+              .tiles = container_space_newest(c->space)};
     err code = OK;
     while (code == OK && cursor->n) {
         find_range(&p);

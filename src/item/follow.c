@@ -233,6 +233,14 @@ bool follow_position_part(slice position, epk *min_out, epk *max_out) {
     return good && position.n == 0 && epk_cmp(min_out, &least) >= 0 && epk_cmp(min_out, max_out) < 0 && epk_cmp(max_out, &most) <= 0;
 }
 
+bool follow_position_container(slice position, uint32_t *container_out) {
+    uint64_t version = 0, mode, kind, container = 0;
+    bool good = slice_take_be(&position, 1, &version) && slice_take_be(&position, 1, &mode) && slice_take_be(&position, 1, &kind) &&
+                slice_take_be(&position, 4, &container) && (version == POSITION_VERSION || version == POSITION_VERSION_PLACES);
+    *container_out = (uint32_t)container;
+    return good;
+}
+
 /* ---- open and close ---- */
 
 static void copy_key(follower *f, const pkey *from, pkey *to) {

@@ -104,6 +104,9 @@ void follow_position_after(const follow_change *change, buf *out);
 /* The part of the hash space that a position follows, within the whole of it. False: it is no position, or one of a logical partition. */
 bool follow_position_part(slice position, epk *min_out, epk *max_out);
 
+/* The number of the container that a position belongs to. False: it is no position. */
+bool follow_position_container(slice position, uint32_t *container_out);
+
 /* ---- waiting ---- */
 
 /* True: the follower waits, and `woken` will be called once unless follow_cancel prevents it. False: there may be something new, or the

@@ -6,14 +6,19 @@
 #include "item/cache.h"
 #include "item/counts.h"
 #include "item/index_entries.h"
+#include "item/size_cache.h"
+
+enum { SIZES_SHARE = 64, SIZES_BYTES_MAX = 1024 * 1024 }; /* of the cache's bytes */
 
 home *home_open(uint32_t number, store *store, size_t cache_bytes) {
     home *h = mem_zero(sizeof *h);
+    size_t sizes_bytes = cache_bytes / SIZES_SHARE < SIZES_BYTES_MAX ? cache_bytes / SIZES_SHARE : SIZES_BYTES_MAX;
     *h = (home){
         .number = number,
         .store = store,
         .committer = committer_open(store),
-        .cache = item_cache_open(cache_bytes),
+        .cache = item_cache_open(cache_bytes - sizes_bytes),
+        .sizes = size_cache_open(sizes_bytes),
         .counts = mem_zero(sizeof(counts_log)),
         .lists = item_lists_new(),
     };
@@ -31,6 +36,7 @@ void home_stop(home *h) {
 void home_close(home *h) {
     home_stop(h);
     item_cache_close(h->cache);
+    size_cache_close(h->sizes);
     item_lists_free(h->lists);
     counts_log_close(h->counts);
     free(h->counts);

@@ -5,12 +5,13 @@
  * account has one or several homes (items.homes); the first one also holds the metadata. A container's state in each home is its
  * container_part (item/container.h).
  *
- * Any thread may use a home's store and cache, and submit to its committer. Counts and lists belong to the committer's thread. */
+ * Any thread may use a home's store and cache, and submit to its committer. Sizes, counts and lists belong to the committer's thread. */
 #pragma once
 
 #include "store/committer.h"
 
 typedef struct item_cache item_cache; /* item/cache.h */
+typedef struct size_cache size_cache; /* item/size_cache.h */
 typedef struct counts_log counts_log; /* item/counts.h */
 typedef struct item_lists item_lists; /* item/index_entries.h */
 
@@ -21,6 +22,7 @@ typedef struct home {
     store *store;         /* owned by the caller */
     committer *committer; /* NULL: its thread could not be started, or has been stopped */
     item_cache *cache;
+    size_cache *sizes;
     counts_log *counts;
     item_lists *lists;
     uint64_t batches;        /* owned by the committer: the number of the last atomic commit */

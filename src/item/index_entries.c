@@ -355,7 +355,8 @@ static err grow_local(item_work *w, const item_key *key) {
     bool last = false;
     layout_order(&from, w->container->space->container, &key->epk, w->size.local + 1);
     layout_order(&to, w->container->space->container, &key->epk, w->size.local_from);
-    store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, NULL, layout_view(&from), layout_view(&to), false);
+    const store_snapshot *at = w->group->in_memory ? store_snapshot_take_in_memory(w->group->store) : NULL;
+    store_scan *scan = store_scan_open(w->group->store, STORE_INDEX, at, layout_view(&from), layout_view(&to), false);
     while (code == OK && n++ < LOCAL_STEP && !last) {
         last = !store_scan_next(scan, &entry, &value);
         if (!last) {
@@ -364,6 +365,9 @@ static err grow_local(item_work *w, const item_key *key) {
         }
     }
     err ended = store_scan_close(scan);
+    if (at) {
+        store_snapshot_give(w->group->store, at);
+    }
     bool committed = w->size.local_from <= ((uint64_t)w->range->rid_prefix << LAYOUT_PREFIX_SHIFT | w->range->written.number_next);
     if (last && committed && code == OK && ended == OK) {
         w->size.local = LOCAL_ALL;

@@ -130,8 +130,9 @@ MUST_CHECK err item_read_number_at(const items *s, op *o, const container *c, co
 MUST_CHECK err item_read_place(const items *s, const container *c, const item_moment *moment, item_place place, item_found *found_out);
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s);
-/* Whether an item that is in the store counts as absent: it is expired, or its partition was deleted as a whole (item/wipe.h). */
-bool item_gone(const container *c, const item_head *head, slice body, int64_t now_s);
+/* Whether an item that is in the store counts as absent: it is expired, or its partition was deleted as a whole. `wipes`: there may be such
+ * items where it was read (item_wipes_now, item_wipes_past in item/wipe.h). */
+bool item_gone(const container *c, bool wipes, const item_head *head, slice body, int64_t now_s);
 
 /* The etag's text, quotes included: "xxxxxxxx-0000-0d00-0000-tttttttt0000" from version and ts. */
 enum { ITEM_ETAG_BYTES = 38 };
@@ -221,7 +222,8 @@ typedef struct item_op {
 /* One request's operations, decided and written together. `done` runs on the committer's thread and must hand the result to another thread.
  *
  * Operations on several containers form a chain of atomic commits (`also`), one per container. The first commit represents the chain: only
- * it is submitted, holds the code, calls `done`, and is charged and given back. None of the chain may set `prepares`.
+ * it is submitted, holds the code, calls `done`, is prepared, and is charged and given back. Only the first may set `prepares`, and none of
+ * them has edits or conditions.
  *
  * Life cycle of a commit: item_commit_submit; `done`; if item_commit_is_long, item_commit_prepare on a thread that may take its time, and
  * submit again; then item_commit_charge, and item_commit_give when the results are no longer needed. */
@@ -245,15 +247,16 @@ struct item_commit {
     item_commit_parts *parts; /* set if the operations are spread over several homes */
 
     /* internal to item/ */
-    container_range *first;                         /* range of the first operation, by the container's tiles; NULL: not looked up yet */
-    bool admitted;                                  /* its ranges had some of their shares left */
-    bool again;                                     /* see item_commit_is_undecided */
-    bool missed;                                    /* an item or entry that it needs is not in memory */
-    bool fetched;                                   /* that was read since: the committer now waits for what is still missing */
-    unsigned attempts;                              /* number of times it was prepared */
-    size_t from;                                    /* if not atomic: the first operation that is not decided yet */
-    size_t began;                                   /* `from` at the last submit: the operations before it are written */
-    container_tiles *past[LIMIT_EDIT_ATTEMPTS + 1]; /* tiles that earlier operations were applied with */
+    container_range *first; /* range of the first operation, by the container's tiles; NULL: not looked up yet */
+    bool admitted;          /* its ranges had some of their shares left */
+    bool again;             /* see item_commit_is_undecided */
+    bool missed;            /* an item or entry that it needs is not in memory */
+    bool paused;            /* the rest of its operations follow in another group, since others wait */
+    bool fetched;           /* that was read since: the committer now waits for what is still missing */
+    unsigned attempts;      /* number of times it was prepared */
+    size_t from;            /* if not atomic: the first operation that is not decided yet */
+    size_t began;           /* `from` at the last submit: the operations before it are written */
+    container_tiles **past; /* tiles that earlier operations were applied with */
     size_t past_n;
 };
 

@@ -5,6 +5,7 @@
 #include "item/edit_int.h"
 #include "item/fetch.h"
 #include "item/view.h"
+#include "item/wipe.h"
 #include "throughput/charge.h"
 
 bool item_expired(const container *c, const item_head *head, int64_t now_s) {
@@ -122,12 +123,13 @@ static err read_item(const items *s, op *o, const container *c, const item_key *
     container_range *range = container_route(c->tiles, &key->epk);
     *found_out = (item_found){.range = range, .in_memory = in_memory};
     TRY(item__admit(s, o, range));
+    bool wipes = item_wipes_now(c);
     err code = find(range->home, c, key, found_out);
     if (code == E_NOT_IN_MEMORY) {
         o->admitted = true;
         return code;
     }
-    if (code == OK && item_gone(c, &found_out->head, found_out->body, o->now_s)) {
+    if (code == OK && item_gone(c, wipes, &found_out->head, found_out->body, o->now_s)) {
         item_give(found_out);
         code = E_NOT_FOUND;
     }
@@ -147,8 +149,9 @@ err item_read_in_memory(const items *s, op *o, const container *c, const item_ke
 
 err item__read_now(const container *c, const item_key *key, int64_t now_s, item_found *found_out) {
     *found_out = (item_found){0};
+    bool wipes = item_wipes_now(c);
     TRY(find(container_route(c->tiles, &key->epk)->home, c, key, found_out));
-    if (item_gone(c, &found_out->head, found_out->body, now_s)) {
+    if (item_gone(c, wipes, &found_out->head, found_out->body, now_s)) {
         item_give(found_out);
         *found_out = (item_found){0};
         return E_NOT_FOUND;

@@ -161,3 +161,15 @@ err item_receipt_read(const items *s, op *o, const container *c, slice key, item
     }
     return code;
 }
+
+void item__receipt_fetch(const items *s, const home *h, const container *c, slice key) {
+    uint32_t period = period_of(clock_wall_ms(s->clock) / 1000);
+    for (uint32_t i = 0; i < 2 && i <= period; i++) {
+        layout_key k;
+        store_value value;
+        receipt_key(&k, period - i, c->space->container, key);
+        if (store_get(h->store, STORE_INDEX, NULL, layout_view(&k), &value) == OK) {
+            store_give(&value);
+        }
+    }
+}

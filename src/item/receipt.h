@@ -22,6 +22,9 @@ typedef struct item_receipt_found {
     slice reply, body; /* `body`: the image */
 } item_receipt_found;
 
+/* Reads into memory what the committer will look up (item/ahead.h). */
+void item__receipt_fetch(const items *s, const home *h, const container *c, slice key);
+
 /* Looks a receipt up outside a commit, in all homes, for writes whose item must be searched for first. E_NOT_FOUND. May wait for the disk.
  * Neither admitted nor charged. */
 MUST_CHECK err item_receipt_read(const items *s, op *o, const container *c, slice key, item_receipt_found *found_out);

@@ -4,6 +4,7 @@
 
 #include "item/admit.h"
 #include "item/load.h"
+#include "item/wipe.h"
 #include "throughput/charge.h"
 
 enum {
@@ -31,6 +32,7 @@ typedef struct page {
     size_t steps_left;
     bool full;     /* ended by the visitor, rows_max or steps_max */
     bool any;      /* at least one range was read */
+    bool wipes;    /* they may hide items */
     double weight; /* total weight of the rows charged so far */
     container_tiles *tiles;
     const store_snapshot *snapshot;
@@ -164,7 +166,8 @@ static void charge(const page *p, double ru) {
 
 /* p->full: the visitor did not take the row. */
 static void offer(page *p, const item_found *found) {
-    if (item_gone(p->container, &found->head, found->body, p->op->now_s) || (p->ask->excludes && p->ask->excludes(p->context, found))) {
+    if (item_gone(p->container, p->wipes, &found->head, found->body, p->op->now_s) ||
+        (p->ask->excludes && p->ask->excludes(p->context, found))) {
         return;
     }
     p->full = !p->visit(p->context, found);
@@ -426,6 +429,7 @@ err item_rows_read(const items *s, op *o, container *c, const item_rows_ask *ask
     p->last = &last;
     p->at = &at;
     p->steps_left = ask->steps_max;
+    p->wipes = ask->moment ? item_wipes_past(c) : item_wipes_now(c);
     *page_out = (item_rows_page){0};
     if (cursor->ended) {
         return OK;

@@ -4,6 +4,7 @@
 #include "item/changes.h"
 #include "item/hot.h"
 #include "item/index_entries.h"
+#include "item/size_cache.h"
 
 enum { PLACE_BYTES = 12 };
 
@@ -176,14 +177,23 @@ err item__enter(item_work *w, const item_key *key) {
     return item__enter_range(w, key);
 }
 
+/* The size entry; E_NOT_FOUND if the partition has none. */
+static err load_size(const item_work *w, slice entry, store_value *value_out) {
+    bool of_group;
+    *value_out = (store_value){0};
+    if (!size_cache_find(w->home->sizes, entry, &value_out->bytes)) { /* it knows no entry that the group has written */
+        return commit_get(w->group, STORE_INDEX, entry, value_out, &of_group);
+    }
+    return value_out->bytes.n ? OK : E_NOT_FOUND;
+}
+
 err item__enter_range(item_work *w, const item_key *key) {
     layout_key k;
     store_value value;
-    bool of_group;
     epk unused;
     slice partition, entry = size_key(w, key, &k);
     w->size = (size_sum){0};
-    err code = commit_get(w->group, STORE_INDEX, entry, &value, &of_group);
+    err code = load_size(w, entry, &value);
     if (code == E_NOT_FOUND) {
         return OK;
     }
@@ -215,6 +225,7 @@ static void count(item_work *w, const item_key *key, change c) {
     } else {
         store_delete(&w->group->batch, STORE_INDEX, entry);
     }
+    size_cache_written(w->home->sizes, w->group, entry);
     item__note_size(w->range, key, w->size.bytes); /* if the group fails, readers of the sketch correct it (item/hot.h) */
 }
 

@@ -7,11 +7,9 @@
 #include "base/random.h"
 #include "item/admit.h"
 #include "item/edit_int.h"
+#include "item/wipe.h"
 #include "item/written.h"
 #include "throughput/charge.h"
-
-/* New items are shown with provisional numbers until the commit assigns real ones. They sort after all others, in order of creation. */
-#define PROVISIONAL (UINT64_MAX - UINT32_MAX)
 
 /* The transaction's state for one container. */
 typedef struct part part;
@@ -66,7 +64,7 @@ item_transaction *item_transaction_begin(const item_transaction_ask *ask) {
     t->until_us = ask->lifetime_us ? clock_monotonic_us(ask->items->clock) + ask->lifetime_us : 0;
     t->last = &t->parts;
     t->arena = arena_init_counted(ask->budget);
-    t->provisional_next = PROVISIONAL;
+    t->provisional_next = ITEM_PROVISIONAL;
     random_seed_system(&t->random);
     return t;
 }
@@ -196,7 +194,7 @@ static err check_room(item_transaction *t, op *o, size_t bytes) {
 /* As in the snapshot; an item that is gone counts as absent. */
 static err read_moment(const part *p, const op *o, const item_key *key, item_found *found_out) {
     TRY(item_read_at(p->container, &p->moment, key, found_out));
-    if (item_gone(p->container, &found_out->head, found_out->body, o->now_s)) {
+    if (item_gone(p->container, item_wipes_past(p->container), &found_out->head, found_out->body, o->now_s)) {
         item_give(found_out);
         *found_out = (item_found){0};
         return E_NOT_FOUND;
@@ -366,7 +364,7 @@ static err is_held(const writing *w, slice key, bool *held_out) {
         layout_primary(&k, w->part->container->space->container, &holder.epk, &holder.partition, holder.row);
         const written_item *e = item__writes_find(&w->part->writes, layout_view(&k));
         bool own = slice_eq(layout_view(&k), w->primary) || (e && e->written);
-        *held_out = !own && !item_gone(w->part->container, &found.head, found.body, w->o->now_s);
+        *held_out = !own && !item_gone(w->part->container, item_wipes_past(w->part->container), &found.head, found.body, w->o->now_s);
     }
     item_give(&found);
     return has_row ? OK : E_STORE_CORRUPT;
@@ -615,6 +613,7 @@ static void chain(item_transaction *t) {
             last = &p->commit.also;
         }
     }
+    t->first->prepares = true;
 }
 
 err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *context), void *context) {
@@ -633,6 +632,20 @@ err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *conte
     }
     chain(t);
     return item_commit_submit(t->first);
+}
+
+const container *item_transaction_missed(const item_transaction *t) {
+    return t->first && item_commit_is_undecided(t->first) ? t->first->container : NULL;
+}
+
+void item_transaction_fetch(item_transaction *t) {
+    item_commit_prepare(t->first);
+}
+
+void item_transaction_commit_again(item_transaction *t, bool fetched) {
+    t->first->prepares = fetched;
+    err code = item_commit_submit(t->first);
+    assert(code == OK); /* it was admitted before */
 }
 
 err item_transaction_outcome(const item_transaction *t, op *o) {

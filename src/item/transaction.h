@@ -27,6 +27,9 @@
 
 #include "item/item.h"
 
+/* New items are shown with provisional numbers until the commit assigns real ones. They sort after all others, in order of creation. */
+#define ITEM_PROVISIONAL (UINT64_MAX - UINT32_MAX)
+
 typedef struct item_transaction item_transaction;
 
 typedef struct item_transaction_ask {
@@ -80,8 +83,16 @@ void item_transaction_list(item_transaction *t);
 
 /* Call it once; afterwards only item_transaction_outcome, item_transaction_mark and item_transaction_end may follow. `done` is called on
  * the committer's thread, or at once if nothing was written; it must hand over. OK means submitted: item_transaction_outcome has the
- * outcome. On E_TRANSACTION_EXPIRED nothing was submitted, and `done` is not called. */
+ * outcome, unless item_transaction_missed. On E_TRANSACTION_EXPIRED nothing was submitted, and `done` is not called. */
 MUST_CHECK err item_transaction_commit(item_transaction *t, op *o, void (*done)(void *context), void *context);
+
+/* In `done`: a container whose data the committer did not find in memory; NULL: the commit is decided. Call item_transaction_fetch on a
+ * thread that may wait for the disk, then item_transaction_commit_again, after which `done` is called once more. `fetched` false: no such
+ * thread was available, and the committer waits for the disk. */
+const container *item_transaction_missed(const item_transaction *t);
+void item_transaction_fetch(item_transaction *t);
+void item_transaction_commit_again(item_transaction *t, bool fetched);
+
 MUST_CHECK err item_transaction_outcome(const item_transaction *t, op *o); /* after done; copies the error text, if there is one, to `o` */
 
 /* After a commit: the mark of the range that was last written in this container. False: the transaction wrote nothing there. */

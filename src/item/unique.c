@@ -4,6 +4,7 @@
 
 #include "doc/order.h"
 #include "item/stored.h"
+#include "item/wipe.h"
 
 enum { VALUE_PLAIN_MAX = 64, VALUES_PLAIN_MAX = 256, DIGEST_BYTES = 32, VALUE_BYTES_MAX = 2 * VALUE_PLAIN_MAX + 8 };
 
@@ -105,7 +106,7 @@ static err meet_holder(item_work *w, item_place place) {
         return OK;
     }
     TRY(code);
-    if (!item_gone(w->container, &holder.head, holder.body, w->now_s)) {
+    if (!item_gone(w->container, item_wipes_now(w->container), &holder.head, holder.body, w->now_s)) {
         store_give(&holder.pin);
         return E_UNIQUE_KEY;
     }

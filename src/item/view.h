@@ -17,11 +17,13 @@ struct item_view {
     container_index *index;
     const store_snapshot *at;
     uint64_t lsn;              /* the snapshot contains all writes of the range up to this lsn */
+    uint64_t now;              /* item_cache_now before the snapshot */
     const item_key *partition; /* NULL: the stretch is read */
     const pkey *prefix;        /* only items of the stretch whose partition keys begin with this; NULL: all */
     uint64_t items_n;          /* approximate number of items in the range or partition */
     bool local;                /* the partition has local entries; if not, it is small, and better read whole */
     item_stretch stretch;
+    bool wipes;       /* items of wiped partitions may be there (item/wipe.h) */
     bool narrow;      /* the stretch covers only a part of the range */
     bool filtered;    /* entries may lead to items outside the feed: check each item after loading */
     item_visit visit; /* the feed's */

@@ -86,7 +86,9 @@ static void free_wipe(wipe *w) {
 static void publish(container_space *space, home *home, slice prefix, uint64_t lsn) {
     pthread_rwlock_wrlock(&space->wipes_lock);
     wipe *w = find(space, prefix);
+    bool open = w && !w->ended_us;
     w = w ? w : add(space, home, prefix);
+    atomic_fetch_add(&space->wipes_open, !open);
     w->lsn = lsn;
     w->ended_us = 0;
     w->at.n = 0;
@@ -121,8 +123,8 @@ static bool is_wiped(const container *c, const item_head *head, slice body) {
     return wiped;
 }
 
-bool item_gone(const container *c, const item_head *head, slice body, int64_t now_s) {
-    return item_expired(c, head, now_s) || (item_wipes_any(c) && is_wiped(c, head, body));
+bool item_gone(const container *c, bool wipes, const item_head *head, slice body, int64_t now_s) {
+    return item_expired(c, head, now_s) || (wipes && is_wiped(c, head, body));
 }
 
 /* ---- making one ---- */
@@ -222,7 +224,7 @@ static bool is_over(const wipe *w, int64_t now_us) {
 bool item_wipes_due(const items *s, const container *c) {
     container_space *space = c->space;
     bool due = false;
-    if (!item_wipes_any(c)) {
+    if (!item_wipes_past(c)) {
         return false;
     }
     int64_t now_us = clock_monotonic_us(s->clock);
@@ -261,7 +263,7 @@ static wipe *next_open(container_space *space, const home *home) {
 }
 
 bool item_wipes_open(const container *c) {
-    return item_wipes_any(c) && next_open(c->space, NULL) != NULL;
+    return item_wipes_now(c);
 }
 
 static void spend(item_wipe_step *step, const container *c, const stored_item *stored) {
@@ -400,6 +402,7 @@ static void advance(const item_wipe_step *step, int64_t now_us) {
     wipe *w = step->wipe;
     pthread_rwlock_wrlock(&space->wipes_lock);
     if (step->ended) {
+        atomic_fetch_sub(&space->wipes_open, !w->ended_us);
         w->ended_us = now_us ? now_us : 1;
     }
     w->at.n = 0;

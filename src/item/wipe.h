@@ -36,8 +36,14 @@ void item_wipe_give(item_wipe *w);
 
 /* ---- readers ---- */
 
-/* Whether a wipe may hide items of the container: then index entries alone do not tell which items there are. Any thread. */
-static inline bool item_wipes_any(const container *c) {
+/* Whether wipes may hide items of the container from a reader that looks at the store, or takes its snapshot, after this call. Then index
+ * entries alone do not tell which items there are. Any thread. */
+static inline bool item_wipes_now(const container *c) {
+    return atomic_load_explicit(&c->space->wipes_open, memory_order_acquire) != 0;
+}
+
+/* The same for a snapshot that was taken earlier: it may also have items of wipes that are finished by now. */
+static inline bool item_wipes_past(const container *c) {
     return atomic_load_explicit(&c->space->wipes_n, memory_order_acquire) != 0;
 }
 

@@ -4,8 +4,12 @@
  * that lead to it. A failed operation leaves neither changes nor counts; in an atomic request all others fail with it. */
 #include <assert.h>
 
+#include "base/memory.h"
 #include "item/edit_int.h"
 #include "item/stored.h"
+#include "item/wipe.h"
+
+enum { OPERATIONS_PER_LOOK = 8 };
 
 /* `before`: the lsn of the item that is overwritten; 0: none. */
 static item_head stamp(item_work *w, const item_op *op, uint64_t number, uint64_t before) {
@@ -123,7 +127,7 @@ static err insert(item_work *w, item_op *op, slice body) {
 
 /* An item that is gone is removed now, and the operation sees no item. */
 static err remove_if_gone(item_work *w, const item_key *key, stored_item *now) {
-    if (!now->there || !item_gone(w->container, &now->head, now->body, w->now_s)) {
+    if (!now->there || !item_gone(w->container, item_wipes_now(w->container), &now->head, now->body, w->now_s)) {
         return OK;
     }
     TRY(w->op->kind != ITEM_READ ? item__remove_gone(w, key, now) : OK);
@@ -344,11 +348,18 @@ static bool in_named_range(item_commit *c, const item_op *op) {
     return c->range_id < 0 || range_of(c, op)->id == (uint32_t)c->range_id;
 }
 
+/* Stops between two operations if others have waited long enough; looks at the clock now and then. */
+static bool makes_way(const item_work *w, item_commit *c) {
+    size_t done = c->from - c->began;
+    c->paused = done > 0 && done % OPERATIONS_PER_LOOK == 0 && commit_should_stop(w->group);
+    return c->paused;
+}
+
 /* Applies each operation by itself; those that failed while being prepared keep their code. At an operation that is too long the commit
  * stops, and continues with it when it is submitted again: so operations are decided in order. */
 static void apply_each(item_work *w, item_commit *c) {
     bool stopped = false;
-    for (; c->from < c->n; c->from++) {
+    for (; c->from < c->n && (stopped || !makes_way(w, c)); c->from++) {
         item_op *op = &c->ops[c->from];
         if (stopped) {
             op->code = E_FAILED_DEPENDENCY;
@@ -401,13 +412,22 @@ static size_t results_so_far(const item_commit *c) {
     return bytes;
 }
 
-/* A range has the same home as its ancestors, so the request's tiles give the same home as the newest ones. */
-static err begin(item_commit *c, home *home, commit_group *group, item_work *w_out) {
-    if (c->tiles) { /* it was prepared outside meanwhile; finished operations refer to ranges of these tiles */
+/* Keeps those of an earlier attempt, since finished operations refer to ranges of them. */
+static void renew_tiles(item_commit *c, container_tiles *newest) {
+    if (c->tiles == newest) {
+        return;
+    }
+    if (c->tiles) {
+        c->past = mem_resize(c->past, (c->past_n + 1) * sizeof *c->past);
         c->past[c->past_n++] = c->tiles;
     }
+    c->tiles = container_tiles_take(newest);
+}
+
+/* A range has the same home as its ancestors, so the request's tiles give the same home as the newest ones. */
+static err begin(item_commit *c, home *home, commit_group *group, item_work *w_out) {
     container_part *part = container_part_of(c->container->space, home);
-    c->tiles = container_tiles_take(part->tiles);
+    renew_tiles(c, part->tiles);
     *w_out = (item_work){
         .items = c->items,
         .home = home,
@@ -423,9 +443,11 @@ static err begin(item_commit *c, home *home, commit_group *group, item_work *w_o
     return check_target(c);
 }
 
-/* Fails the commits of a chain before and after the failed one. */
+/* Fails the commits of a chain before and after the failed one. The first one stands for the chain: it knows whether data was missed. */
 static void fail_chain(item_commit *first, const item_commit *failed) {
     bool applied = true;
+    first->again = failed->again;
+    first->missed = failed->missed;
     for (item_commit *c = first; c; c = c->also) {
         applied = applied && c != failed;
         if (applied) {

@@ -304,6 +304,7 @@ err query__bind_expr(binder *b, query_expr *e) {
         TRY(bind_items(b, e));
         return check_index(b, e);
     case EXPR_LIKE:
+    case EXPR_IN:
         e->prepared = arena_new(b->arena, const void *);
         return bind_items(b, e);
     case EXPR_SUBQUERY:

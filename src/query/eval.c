@@ -1,6 +1,7 @@
 #include "query/eval.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "query/aggregate.h"
 #include "query/filter.h"
@@ -239,6 +240,50 @@ static query_value eval_between(query_runner *r, const query_expr *e) {
     return value_of_truth(e->negated ? opposite(t) : t);
 }
 
+/* A list of literal strings, sorted once for all rows; without texts if it has other values too. */
+typedef struct known_texts {
+    size_t n;
+    slice *texts;
+} known_texts;
+
+static int by_text(const void *a, const void *b) {
+    return slice_cmp(*(const slice *)a, *(const slice *)b);
+}
+
+static const known_texts *know_texts(arena *a, const query_expr *e) {
+    size_t n = e->items_n - 1;
+    known_texts *known = arena_new(a, known_texts);
+    slice *texts = arena_array(a, slice, n);
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        const query_expr *item = e->items[i + 1];
+        if (item->kind != EXPR_LITERAL || item->value.type != TYPE_STRING) {
+            return known;
+        }
+        texts[i] = item->value.bytes;
+        sorted = sorted && (i == 0 || slice_cmp(texts[i - 1], texts[i]) <= 0);
+    }
+    if (!sorted) {
+        qsort(texts, n, sizeof *texts, by_text);
+    }
+    *known = (known_texts){n, texts};
+    return known;
+}
+
+/* NULL: the list is short, or not of literal strings only. */
+static const known_texts *texts_of(query_runner *r, const query_expr *e) {
+    enum { FEW = 4 };
+    const void **place = (const void **)(uintptr_t)e->prepared;
+    if (e->items_n <= FEW || !place || !r->context.keep) {
+        return NULL;
+    }
+    if (!*place) {
+        *place = know_texts(r->context.keep, e);
+    }
+    const known_texts *known = *place;
+    return known->n ? known : NULL;
+}
+
 static query_value eval_in(query_runner *r, const query_expr *e) {
     unsigned waits = r->waits;
     query_value v = query_eval(r, e->items[0]);
@@ -246,6 +291,12 @@ static query_value eval_in(query_runner *r, const query_expr *e) {
         return value_undefined();
     }
     bool found = false;
+    const known_texts *known = v.type == TYPE_STRING ? texts_of(r, e) : NULL;
+    if (known) {
+        query_pay_value(r, &v);
+        found = bsearch(&v.bytes, known->texts, known->n, sizeof *known->texts, by_text) != NULL;
+        return value_bool(found != e->negated);
+    }
     for (size_t i = 1; i < e->items_n && !found && r->waits == waits; i++) {
         query_value each = query_eval(r, e->items[i]);
         found = equals(r, &v, &each) == IS_TRUE;

@@ -516,6 +516,7 @@ static void ask_index(exec *x, size_t wanted) {
     a->given = p->position.passed;
     a->quick = p->ask.quick;
     a->narrow = p->ask.narrow;
+    a->verified = p->ask.verified;
     a->order = query_order_of(p->ask.op->arena, p->ask.query);
     a->start = start_of(x);
     if (p->position.stage == STAGE_WHOLE) {

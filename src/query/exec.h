@@ -134,6 +134,7 @@ typedef struct query_ask {
     query_udfs *udfs;  /* runs the UDFs (query/udf.h); NULL: the query may call none */
     bool quick;        /* for loops: a page that would take long ends with E_QUERY_TOO_LONG and charges nothing; run it on a worker then */
     bool narrow;       /* as in query_find */
+    bool verified;     /* as in query_find */
     bool scans;        /* read all items, as if there were no index; for comparison in tests */
     bool full_goes_on; /* a page with rows_max rows has a next page, if only an empty one, as on the service; not with ORDER BY or groups,
                           which look ahead */

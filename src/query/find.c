@@ -100,6 +100,7 @@ err query_find_run(query_find_page *p) {
     TRY(query_find_prepare(page->ask.op, page->ask.op->arena, page->ask.container, p->find, &p->query));
     begin(p);
     page->ask.narrow = p->find->narrow;
+    page->ask.verified = p->find->verified;
     if (p->from.n && !read_continuation(p)) {
         return E_BAD_CONTINUATION;
     }

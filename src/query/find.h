@@ -57,6 +57,7 @@ typedef struct query_find {
     const item_moment *moment; /* for one partition: as a transaction sees it (item_cursor.moment). NULL: as it is now */
     bool narrow; /* for one partition in the order of its row key: fails with E_QUERY_TOO_LONG unless an index condition leaves so few items
                     that finding them takes less time than reading the rows in order (item/rows.h) until the page is full */
+    bool verified; /* with an order by a key index: items whose entry is not that of their key are left out, so that damage shows */
 } query_find;
 
 typedef struct query_find_page {

@@ -167,6 +167,11 @@ err script_transaction_commit(script_transaction *t, item_mark *mark_out) {
     item_transaction_list(t->core);
     TRY(item_transaction_commit(t->core, &t->op, answer, t));
     wait_for_answer(t);
+    while (item_transaction_missed(t->core)) {
+        item_transaction_fetch(t->core);
+        item_transaction_commit_again(t->core, true);
+        wait_for_answer(t);
+    }
     TRY(item_transaction_outcome(t->core, &t->op));
     if (!item_transaction_mark(t->core, t->scope.container, mark_out)) {
         *mark_out = item_mark_of(container_route(t->scope.container->tiles, &t->scope.key->epk));

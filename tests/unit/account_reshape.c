@@ -298,6 +298,28 @@ static void merged_back_at_once_nothing_moves(void **state) {
     stop();
 }
 
+/* Splits for throughput go on, since they write next to nothing. */
+static void nothing_moves_while_the_disk_is_behind(void **state) {
+    (void)state;
+    start(UNIQUE, 400, quiet);
+    for (int i = 0; i < 300; i++) {
+        put(i % 30, i, 10);
+    }
+    h.plan.behind = true;
+    assert_int_equal(split(0, 3), OK);
+    size_t before = sources();
+    for (int i = 0; i < 3; i++) {
+        assert_false(account_balance(h.account, 1000)); /* it does not wait for the disk either */
+    }
+    assert_int_equal(sources(), before);
+    harness_check(&h, c);
+    h.plan.behind = false;
+    move_all();
+    assert_int_equal(sources(), 4);
+    harness_check(&h, c);
+    stop();
+}
+
 /* A range is split during its move: its parts leave the segment too, wherever the move was. */
 static void split_while_moving(void **state) {
     (void)state;
@@ -569,6 +591,7 @@ int main(void) {
         cmocka_unit_test(a_fixed_container_has_an_end),
         cmocka_unit_test(merged_back_at_once_nothing_moves),
         cmocka_unit_test(split_while_moving),
+        cmocka_unit_test(nothing_moves_while_the_disk_is_behind),
         cmocka_unit_test(a_move_through_many_that_stay),
         cmocka_unit_test(expiry_of_what_moves),
         cmocka_unit_test(history_and_hot_keys_outlive_a_split),

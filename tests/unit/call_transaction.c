@@ -450,6 +450,22 @@ static void large_items_are_committed(void **state) {
 }
 
 /* If a client disconnects, its writes are discarded, even if a call was in progress. */
+static void the_committer_does_not_wait_for_a_slow_disk(void **state) {
+    (void)state;
+    int fd = open_client();
+    h.plan.disk_cached = true;
+    h.plan.disk_ms = 1;
+    says(fd, "b", "OK");
+    says(fd, "w1 10", "OK");
+    says(fd, "w2 20", "OK");
+    says(fd, "c", "OK");
+    says(fd, "e", "OK");
+    h.plan.disk_ms = 0;
+    assert_int_equal(h.plan.disk_held, 0);
+    assert_string_equal(harness_read(&h, c, "[\"a\"]", "2"), "{\"id\":\"2\",\"pk\":\"a\",\"n\":20}");
+    close(fd);
+}
+
 static void a_client_that_leaves_leaves_nothing(void **state) {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -514,6 +530,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_client_reads_writes_and_commits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_call_reads_or_writes_several, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_items_are_committed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_committer_does_not_wait_for_a_slow_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_leaves_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_come_one_after_the_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transaction_that_is_too_old_is_gone, set_up, tear_down),

@@ -136,6 +136,7 @@ static void what_is_old_is_not_taken_in(void **state) {
     item_cache *cache = harness_part(c)->home->cache;
     assert_int_equal(harness_one(&h, c, &o, ITEM_CREATE, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":1}"), OK);
     layout_primary(&k, c->space->container, &o.key.epk, &o.key.partition, o.key.row);
+    uint64_t before = item_cache_now(cache);
     const cached_item *old = item_cache_take(cache, layout_view(&k), &ticket);
     assert_non_null(old); /* the write added it */
     assert_int_equal(harness_write(&h, c, ITEM_UPSERT, NULL, NULL, "{\"id\":\"1\",\"pk\":\"a\",\"n\":2}"), OK);
@@ -144,6 +145,12 @@ static void what_is_old_is_not_taken_in(void **state) {
     assert_int_equal(harness_write(&h, c, ITEM_DELETE, "[\"a\"]", "1", NULL), OK);
     item_cache_add(cache, &ticket, layout_view(&k), cached_item_value(old), cached_item_place(old));
     assert_null(harness_read(&h, c, "[\"a\"]", "1"));
+    item_cache_add_of(cache, before, layout_view(&k), cached_item_value(old), cached_item_place(old));
+    assert_null(harness_read(&h, c, "[\"a\"]", "1"));
+    item_cache_add_of(cache, item_cache_now(cache), layout_view(&k), cached_item_value(old), cached_item_place(old));
+    const cached_item *added = item_cache_take(cache, layout_view(&k), &ticket); /* said to be of a snapshot after the last change */
+    assert_non_null(added);
+    cached_item_give(added);
     cached_item_give(old);
     container_give(c);
     harness_close(&h);

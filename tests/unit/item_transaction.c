@@ -486,6 +486,72 @@ static void a_spent_share_refuses_the_call(void **state) {
     check_all();
 }
 
+/* ---- a slow disk ---- */
+
+static err write_both(void) {
+    item_transaction *t = begin();
+    assert_int_equal(put(t, a, ITEM_REPLACE, names[0], "1", 10), OK);
+    assert_int_equal(put(t, a, ITEM_CREATE, names[1], "5", 50), OK);
+    assert_int_equal(put(t, b, ITEM_DELETE, names[2], "3", 0), OK);
+    assert_int_equal(put(t, b, ITEM_UPSERT, names[1], "6", 60), OK);
+    return commit_it(t);
+}
+
+static void assert_written(void) {
+    assert_int_equal(get(NULL, a, names[0], "1", false), 10);
+    assert_int_equal(get(NULL, a, names[1], "5", false), 50);
+    assert_int_equal(get(NULL, b, names[2], "3", false), -1);
+    assert_int_equal(get(NULL, b, names[1], "6", false), 60);
+}
+
+static void the_committer_does_not_wait_for_a_slow_disk(void **state) {
+    (void)state;
+    make_some();
+    assert_int_equal(put(NULL, b, ITEM_CREATE, names[2], "0", 0), OK);
+    assert_int_equal(put(NULL, b, ITEM_DELETE, names[2], "0", 0), OK); /* the first delete looks for attachments, once */
+    h.plan.disk_cached = true;
+    h.plan.disk_ms = 1;
+    assert_int_equal(write_both(), OK);
+    h.plan.disk_ms = 0;
+    assert_int_equal(h.plan.disk_held, 0);
+    assert_written();
+    check_all();
+}
+
+/* Whatever the committer does not find in memory, in whichever container, the outcome is the same. */
+static void a_miss_anywhere_changes_nothing(void **state) {
+    bool missed = true;
+    unsigned n = 1;
+    for (; missed; n++) {
+        if (n > 1) {
+            tear_down(state);
+            set_up(state);
+        }
+        make_some();
+        h.plan.miss_in = n;
+        assert_int_equal(write_both(), OK);
+        missed = h.plan.miss_in == 0;
+        h.plan.miss_in = 0;
+        assert_written();
+        check_all();
+    }
+    assert_true(n >= 8); /* seven lookups at least */
+}
+
+/* The one that was waiting for the disk has lost. */
+static void a_conflict_is_found_after_a_miss(void **state) {
+    (void)state;
+    make_some();
+    item_transaction *t = begin();
+    assert_int_equal(put(t, a, ITEM_REPLACE, names[0], "1", 10), OK);
+    assert_int_equal(put(NULL, a, ITEM_REPLACE, names[0], "1", 11), OK);
+    h.plan.miss_in = 1;
+    assert_int_equal(commit_it(t), E_RETRY_WITH);
+    assert_int_equal(h.plan.miss_in, 0);
+    assert_int_equal(get(NULL, a, names[0], "1", false), 11);
+    check_all();
+}
+
 int main(void) {
     item_edit_register(&test_edit);
     const struct CMUnitTest tests[] = {
@@ -504,6 +570,9 @@ int main(void) {
         BOTH(a_transaction_has_a_deadline),
         BOTH(calls_cost_what_they_cost_outside),
         BOTH(a_spent_share_refuses_the_call),
+        BOTH(the_committer_does_not_wait_for_a_slow_disk),
+        cmocka_unit_test_setup_teardown(a_miss_anywhere_changes_nothing, set_up, tear_down),
+        BOTH(a_conflict_is_found_after_a_miss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

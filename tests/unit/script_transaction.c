@@ -604,6 +604,23 @@ static void all_or_nothing_whatever_fails(void **state) {
     assert_true(tries >= 5);
 }
 
+static void the_committer_does_not_wait_for_a_slow_disk(void **state) {
+    (void)state;
+    make("1", 1);
+    make("2", 2);
+    h.plan.disk_cached = true;
+    h.plan.disk_ms = 1;
+    script_transaction *t = begin();
+    says(ask(t, CREATE("3", 3)), "{\"status\":201");
+    says(ask(t, REPLACE("1", 10)), "{\"status\":200");
+    assert_int_equal(end(t), OK);
+    h.plan.disk_ms = 0;
+    assert_int_equal(h.plan.disk_held, 0);
+    assert_string_equal(stored("1"), "{\"id\":\"1\",\"pk\":\"a\",\"u\":10}");
+    assert_string_equal(stored("3"), "{\"id\":\"3\",\"pk\":\"a\",\"u\":3}");
+    harness_check(&h, c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(own_writes_are_read_by_link_and_committed_together, set_up, tear_down),
@@ -624,6 +641,7 @@ int main(void) {
         cmocka_unit_test(a_fixed_container_is_one_scope),
         cmocka_unit_test_setup_teardown(late_numbers_are_indexed, set_up, tear_down),
         cmocka_unit_test(all_or_nothing_whatever_fails),
+        cmocka_unit_test_setup_teardown(the_committer_does_not_wait_for_a_slow_disk, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

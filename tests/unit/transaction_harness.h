@@ -170,6 +170,12 @@ static inline err submit_and_wait(item_transaction *t) {
     TRY(item_transaction_commit(t, harness_op(&h), signal_done, &done));
     while (sem_wait(&done) != 0) {
     }
+    while (item_transaction_missed(t)) {
+        item_transaction_fetch(t);
+        item_transaction_commit_again(t, true);
+        while (sem_wait(&done) != 0) {
+        }
+    }
     return item_transaction_outcome(t, harness_op(&h));
 }
 

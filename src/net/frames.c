@@ -488,6 +488,10 @@ frames_request *frames_begin(frames_conn *f) {
     return &frames__take(f)->request;
 }
 
+bool frames_is_stuck(const frames_conn *f) {
+    return f->net && net_conn_is_stuck(f->net);
+}
+
 /* ---- as a protocol ---- */
 
 frames_conn *frames__make(net_conn *c, const frames_front *front, const frames_codec *codec) {

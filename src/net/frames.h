@@ -83,6 +83,7 @@ void frames_flush(frames_request *r, void (*go_on)(frames_request *r));
 /* Makes a request without a frame, to send an event that no client asked for. It counts as in flight, and is ended like others. NULL: the
  * connection is closing, or the client is not reading, so that the event should be dropped. */
 frames_request *frames_begin(frames_conn *conn);
+bool frames_is_stuck(const frames_conn *conn); /* the client has not taken all output yet */
 
 /* ---- the connection ---- */
 

@@ -1,11 +1,8 @@
 #include "net/framing.h"
 
-#include <assert.h>
-#include <stdlib.h>
-
 #include "base/hex.h"
 #include "base/limits.h"
-#include "base/memory.h"
+#include "net/head.h"
 
 const http_limits http_limits_default = {
     .head_bytes = LIMIT_HEADER_BYTES,
@@ -14,118 +11,6 @@ const http_limits http_limits_default = {
     .body_bytes = LIMIT_BODY_BYTES,
     .discard_bytes = 16 * 1024 * 1024,
 };
-
-/* ---- names ---- */
-
-enum { NAME_SLOTS = 256 };
-
-static const struct {
-    const char *name;
-    http_own_field own;
-} own_names[] = {{"host", HTTP_OWN_HOST},
-                 {"origin", HTTP_OWN_ORIGIN},
-                 {"expect", HTTP_OWN_EXPECT},
-                 {"upgrade", HTTP_OWN_UPGRADE},
-                 {"transfer-encoding", HTTP_OWN_TRANSFER_ENCODING}};
-
-typedef struct name_entry {
-    slice name; /* lower case; p NULL: free slot */
-    int8_t field;
-    uint8_t own;
-} name_entry;
-
-struct http_names {
-    name_entry slots[NAME_SLOTS];
-};
-
-/* Four characters and the length are enough to distinguish the service's names; the rare collision costs one more comparison. Bit 5 makes
- * letters lower case and leaves digits and '-' alone. */
-static unsigned name_hash(const char *p, size_t n) {
-    uint32_t h = (uint32_t)n;
-    h = h * 31 + (p[n - 1] | 0x20u);
-    h = h * 31 + (p[n / 2] | 0x20u);
-    h = h * 31 + (p[n > 4 ? n - 4 : 0] | 0x20u);
-    h = h * 31 + (p[n / 4] | 0x20u);
-    return (h * 0x9E3779B1u) >> 24;
-}
-
-static uint64_t eight_lower(const char *p) {
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x | 0x2020202020202020u;
-}
-
-/* `lower` has only a-z, 0-9 and '-' (asserted when the table is made), and p only what http-parser allows in names. So setting bit 5 of
- * each byte cannot make two different names equal. */
-static bool name_equals(slice lower, const char *p, size_t n) {
-    if (lower.n != n) {
-        return false;
-    }
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        if (eight_lower(p + i) != eight_lower(lower.p + i)) {
-            return false;
-        }
-    }
-    if (i < n && n >= 8) {
-        return eight_lower(p + n - 8) == eight_lower(lower.p + n - 8);
-    }
-    for (; i < n; i++) {
-        if ((p[i] | 0x20) != lower.p[i]) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static name_entry *name_slot(http_names *names, const char *p, size_t n) {
-    unsigned i = name_hash(p, n);
-    while (names->slots[i].name.p && !name_equals(names->slots[i].name, p, n)) {
-        i = (i + 1) % NAME_SLOTS;
-    }
-    return &names->slots[i];
-}
-
-static const name_entry *name_find(const http_names *names, const char *p, size_t n) {
-    unsigned i = name_hash(p, n);
-    for (; names->slots[i].name.p; i = (i + 1) % NAME_SLOTS) {
-        if (name_equals(names->slots[i].name, p, n)) {
-            return &names->slots[i];
-        }
-    }
-    return NULL;
-}
-
-http_names *http_names_new(const char *const *fields, size_t fields_n) {
-    assert(fields_n <= HTTP_FIELDS_MAX);
-    http_names *names = mem_zero(sizeof *names);
-    for (size_t i = 0; i < fields_n; i++) {
-        slice name = slice_str(fields[i]);
-        assert(name.n == strspn(name.p, "abcdefghijklmnopqrstuvwxyz0123456789-"));
-        name_entry *e = name_slot(names, name.p, name.n);
-        assert(name.n > 0 && !e->name.p); /* no name is asked for twice */
-        *e = (name_entry){.name = name, .field = (int8_t)i};
-    }
-    for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++) {
-        slice name = slice_str(own_names[i].name);
-        name_entry *e = name_slot(names, name.p, name.n);
-        if (!e->name.p) {
-            *e = (name_entry){.name = name, .field = -1};
-        }
-        e->own = (uint8_t)own_names[i].own;
-    }
-    return names;
-}
-
-void http_names_free(http_names *names) {
-    free(names);
-}
-
-int http_names_find(const http_names *names, slice name, http_own_field *own_out) {
-    const name_entry *e = name_find(names, name.p, name.n);
-    *own_out = e ? (http_own_field)e->own : HTTP_OWN_NONE;
-    return e ? e->field : -1;
-}
 
 /* ---- the head ---- */
 
@@ -177,15 +62,7 @@ static bool has_control(const char *p, size_t n) {
     return hit && has_control_singly(p, n);
 }
 
-static void record_field(http_framing *f, uint8_t field) {
-    if (f->found_n == HTTP_FOUND_MAX) {
-        refuse(f, E_TOO_MANY_HEADERS);
-        return;
-    }
-    f->found[f->found_n++] = (http_found){f->value, field};
-}
-
-static void record_own(http_framing *f, http_own_field own) {
+void http__record_own(http_framing *f, http_own_field own) {
     slice value = bytes_of(f, f->value);
     switch (own) {
     case HTTP_OWN_HOST:
@@ -215,6 +92,9 @@ static void record_own(http_framing *f, http_own_field own) {
         }
         f->chunked = true;
         break;
+    case HTTP_OWN_CONTENT_LENGTH: /* http-parser, or head.c, reads these */
+    case HTTP_OWN_CONNECTION:
+    case HTTP_OWN_PROXY_CONNECTION:
     case HTTP_OWN_NONE:
         break;
     }
@@ -247,12 +127,9 @@ static void record(http_framing *f) {
     while (f->value.n && (f->base[f->value.at + f->value.n - 1] == ' ' || f->base[f->value.at + f->value.n - 1] == '\t')) {
         f->value.n--;
     }
-    const name_entry *e = name_find(f->names, f->base + f->name.at, f->name.n);
-    if (e && e->field >= 0) {
-        record_field(f, (uint8_t)e->field);
-    }
-    if (e && e->own) {
-        record_own(f, (http_own_field)e->own);
+    const http_name *known = http__name_find(f->names, f->base + f->name.at, f->name.n);
+    if (known && !http__record(f, known)) {
+        refuse(f, E_TOO_MANY_HEADERS);
     }
 }
 
@@ -339,8 +216,8 @@ static void check_head(http_framing *f) {
     }
 }
 
-static void plan_body(http_framing *f) {
-    f->left = f->parser.flags & F_CONTENTLENGTH ? f->parser.content_length : 0;
+static void plan_body(http_framing *f, uint64_t length) {
+    f->left = length;
     f->body_too_large = f->left > f->limits->body_bytes;
     f->expects_continue &= !f->http10 && (f->left || f->chunked);
     /* A client that waits for "100 Continue" need not send a body that would only be discarded. */
@@ -366,7 +243,7 @@ static int on_head(http_parser *parser) {
     if (!f->refusal) {
         f->head_n = end + 2;
         check_head(f);
-        plan_body(f);
+        plan_body(f, parser->flags & F_CONTENTLENGTH ? parser->content_length : 0);
     }
     return -1; /* stops the parser: bodies are read below */
 }
@@ -378,10 +255,31 @@ static const http_parser_settings head_settings = {
     .on_headers_complete = on_head,
 };
 
+/* False: it is left to http-parser, which begins with the first byte. */
+static bool read_ordinary_head(http_framing *f, size_t end) {
+    http_head head;
+    if (f->limits->parser_only || !http__head_read(f, end, &head)) {
+        char *base = f->base;
+        http_framing_start(f, f->names, f->limits);
+        f->base = base;
+        http_parser_init(&f->parser, HTTP_REQUEST);
+        return false;
+    }
+    f->head_whole = f->ordinary = true;
+    f->method = head.method;
+    f->keep_alive = !head.closes;
+    f->head_n = head.n;
+    plan_body(f, head.length);
+    return true;
+}
+
 static http_step read_head(http_framing *f, const net_input *in) {
     size_t end = in->n < f->limits->head_bytes ? in->n : f->limits->head_bytes;
     if (end == f->parsed) {
         return HTTP_MORE; /* to the parser, zero bytes would mean the end of the stream */
+    }
+    if (f->parsed == 0 && read_ordinary_head(f, end)) {
+        return HTTP_MORE;
     }
     http_parser_execute(&f->parser, &head_settings, f->base + f->parsed, end - f->parsed);
     if (f->head_whole) {
@@ -544,7 +442,6 @@ void http_framing_start(http_framing *f, const http_names *names, const http_lim
     memset(&f->head_whole, 0, sizeof *f - offsetof(http_framing, head_whole));
     f->names = names;
     f->limits = limits;
-    http_parser_init(&f->parser, HTTP_REQUEST);
 }
 
 http_step http_framing_next(http_framing *f, net_input *in) {

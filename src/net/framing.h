@@ -1,8 +1,8 @@
 /* framing.h — splits a byte stream into HTTP/1.1 requests and refusals. Private to this folder.
  *
- * No sockets, no clock: the fuzz target calls it as the server does. http-parser reads the head. Debian builds it in lenient mode, so this
- * module refuses what strict mode would (blanks in names, bare line feeds, folded lines, HTTP/0.9, …). It also reads the bodies, plain and
- * chunked.
+ * No sockets, no clock: the fuzz target calls it as the server does. head.c reads the head of an ordinary request that came in one read,
+ * and http-parser all others. Debian builds http-parser in lenient mode, so this module refuses what strict mode would (blanks in names,
+ * bare line feeds, folded lines, HTTP/0.9, …). It also reads the bodies, plain and chunked.
  *
  * The same bytes give the same requests and refusals however they are split into reads. For that, errors in a head are reported when the
  * head is complete (or malformed, or past its limit), not when the first sign of one is seen. */
@@ -12,6 +12,7 @@
 
 #include "net/http.h"
 #include "net/input.h"
+#include "net/names.h"
 
 typedef struct http_limits {
     uint32_t head_bytes;
@@ -19,27 +20,10 @@ typedef struct http_limits {
     uint32_t fields;
     uint32_t body_bytes;    /* a longer body is refused; it is still read, up to discard_bytes */
     uint32_t discard_bytes; /* a body beyond this size closes the connection */
+    bool parser_only;       /* http-parser reads every head, also the ordinary ones (head.h): for tests that compare */
 } http_limits;
 
 extern const http_limits http_limits_default;
-
-/* Hash table of the field names that the front end asks for, and of those that framing uses itself. */
-typedef struct http_names http_names;
-http_names *http_names_new(const char *const *fields, size_t fields_n);
-void http_names_free(http_names *names);
-
-typedef enum http_own_field {
-    HTTP_OWN_NONE,
-    HTTP_OWN_HOST,
-    HTTP_OWN_ORIGIN,
-    HTTP_OWN_EXPECT,
-    HTTP_OWN_UPGRADE,
-    HTTP_OWN_TRANSFER_ENCODING
-} http_own_field;
-
-/* The front end's number of a field, or -1 if it did not ask for it; own_out: which of the fields that net reads itself it is. The name
- * is not empty, and of the characters that HTTP allows in names. */
-int http_names_find(const http_names *names, slice name, http_own_field *own_out);
 
 /* A request's target: within the limit, of visible ASCII characters, without a fragment. */
 bool http_url_allowed(slice url, const http_limits *limits);
@@ -85,6 +69,7 @@ typedef struct http_framing {
 
     /* Internal state. */
     bool head_whole; /* the head is complete. Callers read it to choose a timeout */
+    bool ordinary;   /* http-parser was not needed. Tests read it */
     bool expects_continue;
     bool chunked;
     bool field_open;

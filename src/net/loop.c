@@ -25,8 +25,7 @@ static void push(net_loop *loop, net_task *task) {
 }
 
 /* The loop takes the whole list at once, so one wake-up is enough. */
-void net_post(net_loop *loop, net_task *task) {
-    push(loop, task);
+static void wake(net_loop *loop) {
     if (!atomic_exchange(&loop->woken, true)) {
         uint64_t one = 1;
         ssize_t written = write(loop->wake_fd, &one, sizeof one); /* the counter cannot overflow: the loop reads all of it at once */
@@ -34,9 +33,21 @@ void net_post(net_loop *loop, net_task *task) {
     }
 }
 
+/* A loop that is awake looks at the list before it sleeps. */
+void net_post(net_loop *loop, net_task *task) {
+    push(loop, task);
+    if (atomic_load(&loop->asleep)) {
+        wake(loop);
+    }
+}
+
+void net_post_before(net_loop *loop, net_task *task) {
+    push(loop, task);
+}
+
 void net_post_within(net_loop *loop, net_task *task, int64_t delay_us) {
     push(loop, task);
-    if (!atomic_load(&loop->woken) && !atomic_exchange(&loop->alarm_set, true)) {
+    if (atomic_load(&loop->asleep) && !atomic_load(&loop->woken) && !atomic_exchange(&loop->alarm_set, true)) {
         struct itimerspec at = {.it_value = {delay_us / 1000000, delay_us % 1000000 * 1000 + 1}}; /* 0 would disarm it */
         timerfd_settime(loop->alarm_fd, 0, &at, NULL);
     }
@@ -249,16 +260,29 @@ static void run_drain(net_task *task) {
     net_loop_drain((net_loop *)((char *)task - offsetof(net_loop, drain_task)));
 }
 
+/* Runs what was posted while the loop was awake: no thread has woken it for that. */
+static void end_turn(net_loop *loop) {
+    if (atomic_load_explicit(&loop->posted, memory_order_relaxed)) {
+        net_loop_run_posted(loop);
+    }
+    net_loop_release(loop);
+}
+
+/* The store and the load after it are in that order for all threads, and so are those of net_post: either the loop sees the task, or the
+ * thread that posts sees that the loop is asleep. */
 static void on_prepare(uv_prepare_t *prepare) {
-    net_loop_release(prepare->data);
+    net_loop *loop = prepare->data;
+    end_turn(loop);
+    atomic_store(&loop->asleep, true);
+    if (atomic_load(&loop->posted)) { /* not run here, or tasks that post tasks would keep the loop from its sockets */
+        wake(loop);
+    }
 }
 
 static void on_check(uv_check_t *check) {
     net_loop *loop = check->data;
-    if (atomic_load_explicit(&loop->posted, memory_order_relaxed)) { /* the loop is awake: it need not be woken for them */
-        net_loop_run_posted(loop);
-    }
-    net_loop_release(loop);
+    net_loop_rise(loop);
+    end_turn(loop);
 }
 
 /* 0, or why not; then nothing is left open. */

@@ -23,6 +23,10 @@ struct net_task {
 /* Any thread. Tasks posted by one thread run in the order posted. Never blocks, never fails. */
 void net_post(net_loop *loop, net_task *task);
 
+/* The same, for a thread that posts several tasks in a row: a loop that is asleep stays so, and the caller must post to it with net_post
+ * right afterwards. */
+void net_post_before(net_loop *loop, net_task *task);
+
 /* The same, but the loop may take its time, up to `delay_us`, so that several tasks wake it once: each wake-up costs two thread switches.
  */
 void net_post_within(net_loop *loop, net_task *task, int64_t delay_us);

@@ -85,6 +85,7 @@ struct net_loop {
     int wake_fd;
     uv_poll_t wake;
     atomic_bool woken;
+    atomic_bool asleep; /* waiting for events, or about to: a thread that posts must wake it */
     /* A timerfd that wakes the loop for tasks of net_post_within. */
     int alarm_fd;
     uv_poll_t alarm;
@@ -148,7 +149,13 @@ void net_loop_free(net_loop *loop); /* closes remaining connections */
 
 void net_loop_run_posted(net_loop *loop);
 void net_loop_read_clock(net_loop *loop);
+static inline void net_loop_rise(net_loop *loop) {
+    if (atomic_load_explicit(&loop->asleep, memory_order_relaxed)) {
+        atomic_store_explicit(&loop->asleep, false, memory_order_relaxed);
+    }
+}
 static inline void net_loop_refresh(net_loop *loop) { /* at the start of each callback; reads the clock at most once a turn and ms */
+    net_loop_rise(loop);
     if (uv_now(&loop->uv) != loop->seen) {
         net_loop_read_clock(loop);
     }

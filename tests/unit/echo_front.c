@@ -99,7 +99,7 @@ static err echo_check(echo_request *e) {
 /* ---- requests ---- */
 
 static bool echo_is_sound(slice document) {
-    return doc_is_well_formed(document, LIMIT_JSON_DEPTH) && doc_texts_are_utf8(document);
+    return doc_is_sound(document, LIMIT_JSON_DEPTH);
 }
 
 static err echo_start(echo_request *e) {

@@ -1,6 +1,7 @@
 /* Ports, loops, timeouts, the limit on connections, and stopping. */
 #include <sys/resource.h>
 
+#include "net/loop_int.h"
 #include "net_harness.h"
 
 #define GET "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -102,11 +103,30 @@ static void a_task_that_may_wait_is_run_with_the_next(void **state) {
     for (int i = 0; i < 2; i++) {
         p.tasks[i] = (numbered){{.run = run_numbered}, &p, i};
     }
+    AWAIT(p.loop->asleep);
+    usleep(20000); /* so that it really is: the flag is set a moment before */
     net_post_within(p.loop, &p.tasks[0].task, 3600 * (int64_t)1000000);
     usleep(20000);
     assert_int_equal(p.done, 0);
     net_post(p.loop, &p.tasks[1].task);
     AWAIT(p.done == 2);
+    harness_close(h);
+}
+
+static void a_task_posted_before_another_is_run_with_it(void **state) {
+    (void)state;
+    harness *h = harness_start();
+    static poster p;
+    p = (poster){.loop = net_server_loop(h->server, 0)};
+    AWAIT(p.loop->asleep);
+    usleep(20000);
+    for (int i = 0; i < 3; i++) {
+        p.tasks[i] = (numbered){{.run = run_numbered}, &p, i};
+        i < 2 ? net_post_before(p.loop, &p.tasks[i].task) : usleep(20000);
+    }
+    assert_int_equal(p.done, 0);
+    net_post(p.loop, &p.tasks[2].task);
+    AWAIT(p.done == 3);
     harness_close(h);
 }
 
@@ -120,6 +140,54 @@ static void a_task_that_may_wait_is_run_in_time(void **state) {
         net_post_within(p.loop, &p.tasks[i].task, i == 1 ? 0 : 5000);
         AWAIT(p.done == i + 1);
     }
+    harness_close(h);
+}
+
+typedef struct chain {
+    net_task task; /* must be first */
+    net_loop *loop;
+    int left; /* how often it posts itself again; negative: until `stop` */
+    bool woken;
+    atomic_bool stop;
+    atomic_int runs;
+} chain;
+
+static void run_chain(net_task *task) {
+    chain *c = (chain *)task;
+    if (c->left != 0 && !c->stop) {
+        c->left -= c->left > 0;
+        net_post(c->loop, &c->task);
+        c->woken |= c->loop->woken;
+    }
+    c->runs++;
+}
+
+static void a_loop_that_is_awake_is_not_woken(void **state) {
+    (void)state;
+    harness *h = harness_start();
+    chain c = {.task.run = run_chain, .loop = net_server_loop(h->server, 0), .left = 2};
+    AWAIT(c.loop->asleep);
+    net_post(c.loop, &c.task);
+    AWAIT(c.runs == 3);
+    assert_false(c.woken);
+    harness_close(h);
+}
+
+static void tasks_that_post_tasks_do_not_keep_clients_waiting(void **state) {
+    (void)state;
+    net_options o = harness_options();
+    o.loops = 1;
+    harness *h = harness_open(&o);
+    harness_run(h);
+    chain c = {.task.run = run_chain, .loop = net_server_loop(h->server, 0), .left = -1};
+    net_post(c.loop, &c.task);
+    for (int i = 0; i < 10; i++) {
+        expect_alive(h);
+    }
+    int runs = c.runs;
+    AWAIT(c.runs > runs + 100);
+    c.stop = true;
+    expect_alive(h);
     harness_close(h);
 }
 
@@ -477,7 +545,10 @@ int main(void) {
         cmocka_unit_test(a_port_in_use_is_said_so),
         cmocka_unit_test(posts_run_in_the_order_of_their_poster),
         cmocka_unit_test(a_task_that_may_wait_is_run_with_the_next),
+        cmocka_unit_test(a_task_posted_before_another_is_run_with_it),
         cmocka_unit_test(a_task_that_may_wait_is_run_in_time),
+        cmocka_unit_test(a_loop_that_is_awake_is_not_woken),
+        cmocka_unit_test(tasks_that_post_tasks_do_not_keep_clients_waiting),
         cmocka_unit_test(an_answer_does_not_wait_for_a_long_turn),
         cmocka_unit_test(intervals_tick),
         cmocka_unit_test(surplus_connections_are_told_so),

@@ -3,9 +3,10 @@
 #include "text/regex.h"
 
 static const struct {
-    const char *name, *takes;
+    slice name;
+    const char *takes;
 } steps[GREMLIN_OPS] = {
-#define X(op, name, takes) {name, takes},
+#define X(op, name, takes) {{name, sizeof name - 1}, takes},
     GREMLIN_STEPS(X)
 #undef X
 };
@@ -13,12 +14,12 @@ static const struct {
 const gremlin_limits gremlin_limits_of_service = {.script_bytes = 64 * 1024, .steps = 400, .depth = 64};
 
 const char *gremlin_op_name(gremlin_op op) {
-    return steps[op].name;
+    return steps[op].name.p;
 }
 
 static bool op_find(slice name, gremlin_op *op_out) {
     for (gremlin_op op = 0; op < GREMLIN_OPS; op++) {
-        if (slice_eq(name, slice_str(steps[op].name))) {
+        if (slice_eq(name, steps[op].name)) {
             *op_out = op;
             return true;
         }
@@ -243,6 +244,7 @@ err gremlin_draft_begin(gremlin_builder *b, bool anonymous, gremlin_draft **draf
                        b->limits->depth);
     }
     if (!anonymous) {
+        b->rules = (gremlin_rules){0};
         d->traversal.source = &d->source;
     }
     *draft_out = d;
@@ -337,6 +339,7 @@ err gremlin_draft_end(gremlin_builder *b, gremlin_draft *d, const gremlin_traver
     if (d->early_until || d->early_emits || d->early_times) {
         return op_fail(b->op, E_BAD_QUERY, "Gremlin Query Compilation Error: until() and emit() need a repeat().");
     }
+    TRY(gremlin__check_rules(b, d));
     TRY(gremlin__plan(b, d));
     if (d->traversal.writes && gremlin_strategy_find(d->traversal.source, SLICE_LIT("ReadOnlyStrategy"))) {
         return op_fail(b->op, E_BAD_QUERY, "The provided traversal has a mutating step and thus is not read only");
@@ -348,15 +351,6 @@ err gremlin_draft_end(gremlin_builder *b, gremlin_draft *d, const gremlin_traver
 }
 
 /* ---- g.with…() ---- */
-
-const gremlin_strategy *gremlin_strategy_find(const gremlin_source *source, slice name) {
-    for (size_t i = 0; source && i < source->strategy_n; i++) {
-        if (slice_eq(source->strategies[i]->name, name)) {
-            return source->strategies[i];
-        }
-    }
-    return NULL;
-}
 
 static const char *const source_methods[] = {"with",           "withBulk",       "withPath",          "withSack",
                                              "withSideEffect", "withStrategies", "withoutStrategies", "withComputer"};
@@ -375,32 +369,8 @@ static void add_pair(gremlin_builder *b, const gremlin_pair **pairs, size_t *n, 
     *pairs = gremlin__appended(b->arena, *pairs, (*n)++, &pair, sizeof pair);
 }
 
-/* Strategies that change what a traversal gives. All others only make it faster in TinkerPop, and mean nothing here. */
-static bool is_unsupported(slice name) {
-    static const char *const names[] = {"SubgraphStrategy",
-                                        "ElementIdStrategy",
-                                        "EventStrategy",
-                                        "HaltedTraverserStrategy",
-                                        "ProductiveByStrategy",
-                                        "SackStrategy",
-                                        "SideEffectStrategy",
-                                        "VertexProgramStrategy",
-                                        "MessagePassingReductionStrategy",
-                                        "EdgeLabelVerificationStrategy",
-                                        "ReservedKeysVerificationStrategy"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (slice_eq(name, slice_str(names[i]))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static err add_strategy(gremlin_builder *b, gremlin_source *source, const gremlin_strategy *strategy) {
-    if (is_unsupported(strategy->name)) {
-        return op_fail(b->op, E_BAD_QUERY, "Gremlin Query Compilation Error: %.*s is not supported.", slice_shown(strategy->name),
-                       strategy->name.p);
-    }
+    TRY(gremlin__take_strategy(b, strategy));
     bool options = slice_eq(strategy->name, SLICE_LIT("OptionsStrategy")); /* what drivers make of with() */
     for (size_t i = 0; options && i < strategy->n; i++) {
         add_pair(b, &source->given, &source->given_n, strategy->settings[i].key, strategy->settings[i].value);
@@ -429,15 +399,24 @@ static err add_sack(gremlin_builder *b, gremlin_draft *d, const gremlin_value *a
     return OK;
 }
 
+static err add_side(gremlin_builder *b, gremlin_source *s, const gremlin_value *args, size_t n) {
+    gremlin_value reducer = n == 3 ? args[2] : gremlin_null();
+    if (n < 2 || n > 3 || args[0].type != GREMLIN_STRING || (n == 3 && !fits_letter(&reducer, 'O'))) {
+        return refuse_arguments(b, SLICE_LIT("withSideEffect"), args, n);
+    }
+    s->side_reducers = gremlin__appended(b->arena, s->side_reducers, s->side_n, &reducer, sizeof reducer);
+    add_pair(b, &s->sides, &s->side_n, args[0], args[1]);
+    return OK;
+}
+
 err gremlin_draft_source(gremlin_builder *b, gremlin_draft *d, slice name, const gremlin_value *args, size_t n) {
     gremlin_source *s = &d->source;
     if (slice_eq(name, SLICE_LIT("with")) && (n == 1 || n == 2) && args[0].type == GREMLIN_STRING) {
         add_pair(b, &s->given, &s->given_n, args[0], n == 2 ? args[1] : gremlin_boolean(true));
         return OK;
     }
-    if (slice_eq(name, SLICE_LIT("withSideEffect")) && (n == 2 || n == 3) && args[0].type == GREMLIN_STRING) {
-        add_pair(b, &s->sides, &s->side_n, args[0], args[1]);
-        return OK;
+    if (slice_eq(name, SLICE_LIT("withSideEffect"))) {
+        return add_side(b, s, args, n);
     }
     if (slice_eq(name, SLICE_LIT("withSack"))) {
         return add_sack(b, d, args, n);

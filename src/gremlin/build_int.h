@@ -3,12 +3,22 @@
 
 #include "gremlin/traversal.h"
 
+/* What the strategies of the statement that is read ask of all its traversals (strategy.c). */
+typedef struct gremlin_rules {
+    const gremlin_traversal *vertices, *edges; /* filters of SubgraphStrategy; NULL: none */
+    bool crosses_edges;                        /* out(), in() and both() must look at their edges */
+    bool names_edges;                          /* out() and its like need a label */
+    size_t reserved_n;
+    const gremlin_value *reserved; /* keys that no property may have */
+} gremlin_rules;
+
 struct gremlin_builder {
     op *op;
     arena *arena;
     const gremlin_limits *limits;
     size_t steps; /* so far, in all traversals */
     unsigned depth;
+    gremlin_rules rules;
 };
 
 struct gremlin_draft {
@@ -38,6 +48,11 @@ MUST_CHECK err gremlin__settings(gremlin_builder *b, gremlin_step *s, const grem
 const gremlin_traversal *gremlin__is_traversal(arena *a, gremlin_value predicate);
 
 gremlin_step *gremlin__push(gremlin_builder *b, gremlin_draft *d, gremlin_op op, const gremlin_value *args, size_t n);
+
+/* strategy.c */
+MUST_CHECK err gremlin__take_strategy(gremlin_builder *b, const gremlin_strategy *s);
+MUST_CHECK err gremlin__check_rules(gremlin_builder *b, const gremlin_draft *d);
+MUST_CHECK err gremlin__restrict(gremlin_builder *b, gremlin_draft *d);
 
 /* After the last step: moves conditions and limits into the steps that read the graph, and notes what the traversal needs. */
 MUST_CHECK err gremlin__plan(gremlin_builder *b, gremlin_draft *d);

@@ -292,17 +292,27 @@ static err take_instructions(source *s, slice *rest, instruction **at_out, size_
     return OK;
 }
 
-/* The steps come before the source's instructions. */
+static bool has_rules(const gremlin_rules *r) {
+    return r->vertices || r->edges || r->names_edges || r->reserved_n;
+}
+
+/* The steps come before the source's instructions. They are read again if the source has strategies that hold for their traversals. */
 static err take_bytecode(source *s, slice *rest, gremlin_value *value_out) {
     gremlin_draft *d;
     instruction *steps, *sources;
     size_t step_n, source_n;
     const gremlin_traversal *t;
     TRY(gremlin_draft_begin(s->builder, s->builder->depth > 0, &d));
+    slice from = *rest;
+    size_t before = s->builder->steps;
     TRY(take_instructions(s, rest, &steps, &step_n));
     TRY(take_instructions(s, rest, &sources, &source_n));
     for (size_t i = 0; i < source_n; i++) {
         TRY(gremlin__instruction(s, d, sources[i].name, &sources[i].args));
+    }
+    if (d->traversal.source && has_rules(&s->builder->rules)) {
+        s->builder->steps = before;
+        TRY(take_instructions(s, &from, &steps, &step_n));
     }
     for (size_t i = 0; i < step_n; i++) {
         TRY(gremlin__instruction(s, d, steps[i].name, &steps[i].args));

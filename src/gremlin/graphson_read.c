@@ -491,7 +491,18 @@ static err read_element(source *s, const doc_element *e, gremlin_value *value_ou
     return OK;
 }
 
-err gremlin__graphson_read(source *s, slice text, gremlin_value *value_out) {
+/* The requestId of a request: a text, or a g:UUID. */
+static bool find_id(slice request, uint8_t id[16]) {
+    doc_element e, value;
+    bool found = find(request, "requestId", &e);
+    if (found && e.type == BSON_TYPE_DOCUMENT) {
+        found = find(e.value, "@value", &value);
+        e = value;
+    }
+    return found && e.type == BSON_TYPE_UTF8 && gremlin__uuid_read(doc_element_text(&e), id);
+}
+
+static err read_text(source *s, slice text, gremlin_request *request, gremlin_value *value_out) {
     buf bson = buf_init_counted(LIMIT_BODY_BYTES * 4, s->op->budget);
     json_root root;
     json_error why = {0};
@@ -502,7 +513,18 @@ err gremlin__graphson_read(source *s, slice text, gremlin_value *value_out) {
         return e == E_BAD_JSON ? gremlin__malformed(s, "%s at byte %zu", why.reason ? why.reason : "not JSON", why.offset) : e;
     }
     doc_element whole = {.value = buf_view(&bson), .type = root == JSON_ARRAY ? BSON_TYPE_ARRAY : BSON_TYPE_DOCUMENT};
+    if (request && root != JSON_ARRAY) {
+        request->has_id = find_id(whole.value, request->id);
+    }
     e = read_element(s, &whole, value_out);
     buf_free(&bson);
     return e;
+}
+
+err gremlin__graphson_read(source *s, slice text, gremlin_value *value_out) {
+    return read_text(s, text, NULL, value_out);
+}
+
+err gremlin__graphson_read_request(source *s, slice text, gremlin_request *request, gremlin_value *value_out) {
+    return read_text(s, text, request, value_out);
 }

@@ -154,9 +154,26 @@ static void values(writer *w, const gremlin_value *at, const int64_t *bulk, size
     add(w, "]");
 }
 
-/* A bulk set is a list with its values repeated. */
+static void bulk_set(writer *w, const gremlin_list *l) {
+    open_type(w, "g:BulkSet");
+    add(w, "[");
+    for (size_t i = 0; i < l->n && buf_ok(w->out); i++) {
+        buf_add_slice(w->out, i ? SLICE_LIT(",") : SLICE_EMPTY);
+        value(w, l->at[i]);
+        add(w, ",");
+        number(w, gremlin_long(l->bulk ? l->bulk[i] : 1));
+    }
+    add(w, "]");
+    close_type(w);
+}
+
+/* Before GraphSON 3 a bulk set is a list with its values repeated. */
 static void list(writer *w, gremlin_value v) {
     bool wrapped = w->three;
+    if (wrapped && v.type == GREMLIN_BULKSET) {
+        bulk_set(w, v.list);
+        return;
+    }
     if (wrapped) {
         open_type(w, v.type == GREMLIN_SET ? "g:Set" : "g:List");
     }

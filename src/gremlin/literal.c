@@ -33,8 +33,24 @@ err gremlin__refuse(reader *r, size_t at, const char *format, ...) {
 
 /* ---- tokens ---- */
 
-static bool starts(const reader *r, const char *what) {
-    return slice_starts(slice_skip(r->text, r->at), slice_str(what));
+static bool starts(const reader *r, slice what) {
+    return slice_starts(slice_skip(r->text, r->at), what);
+}
+
+/* False: there is none. */
+static bool skip_comment(reader *r) {
+    if (starts(r, SLICE_LIT("//"))) {
+        while (r->at < r->text.n && r->text.p[r->at] != '\n') {
+            r->at++;
+        }
+        return true;
+    }
+    if (!starts(r, SLICE_LIT("/*"))) {
+        return false;
+    }
+    size_t end = text_find(slice_skip(r->text, r->at + 2), SLICE_LIT("*/"));
+    r->at = end == SIZE_MAX ? r->text.n : r->at + 2 + end + 2;
+    return true;
 }
 
 void gremlin__skip(reader *r) {
@@ -42,14 +58,7 @@ void gremlin__skip(reader *r) {
         char c = r->text.p[r->at];
         if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {
             r->at++;
-        } else if (starts(r, "//")) {
-            while (r->at < r->text.n && r->text.p[r->at] != '\n') {
-                r->at++;
-            }
-        } else if (starts(r, "/*")) {
-            size_t end = text_find(slice_skip(r->text, r->at + 2), SLICE_LIT("*/"));
-            r->at = end == SIZE_MAX ? r->text.n : r->at + 2 + end + 2;
-        } else {
+        } else if (c != '/' || !skip_comment(r)) {
             return;
         }
     }
@@ -189,7 +198,7 @@ static bool skip_exponent(reader *r) {
 }
 
 static err read_number(reader *r, size_t from, bool negative, gremlin_value *value_out) {
-    if (starts(r, "0x") || starts(r, "0X")) {
+    if (starts(r, SLICE_LIT("0x")) || starts(r, SLICE_LIT("0X"))) {
         r->at += 2;
         return read_based(r, from, negative, 16, value_out);
     }
@@ -248,7 +257,7 @@ static bool add_unicode(reader *r, buf *out) {
     if (!read_unicode(r, &c)) {
         return false;
     }
-    if (is_high(c) && starts(r, "\\u")) {
+    if (is_high(c) && starts(r, SLICE_LIT("\\u"))) {
         size_t before = r->at;
         r->at++;
         if (!read_unicode(r, &low)) {
@@ -335,7 +344,7 @@ err gremlin__read_literal(reader *r, gremlin_value *value_out, bool *found_out) 
     if (negative || c == '+') {
         r->at++;
         c = gremlin__peek(r);
-        if (starts(r, "Infinity")) {
+        if (starts(r, SLICE_LIT("Infinity"))) {
             r->at += 8;
             *value_out = gremlin_double(negative ? -(double)INFINITY : (double)INFINITY);
             return OK;

@@ -266,12 +266,36 @@ static void take_batch(gremlin_run *m, flow *f, state *s) {
     s->phase = 0;
 }
 
+/* Whether nothing but this batch knows its elements: no path, no side effect, no traversal around this one. */
+static bool is_last_sight(const gremlin_run *m, const flow *f, const state *s) {
+    bool last = f == m->root && !m->tracks_path && !m->tracks_labels && !m->sides;
+    for (size_t i = 0; i < batch_n(s) && last; i++) {
+        last = batch_at(s)[i].sack.type == GREMLIN_NULL;
+    }
+    return last;
+}
+
+/* values('name') after which nobody sees the element again needs only that property. */
+static void name_keys(gremlin_run *m, const flow *f, const state *s) {
+    const gremlin_step *step = s->step;
+    if (step->op != GREMLIN_VALUES_STEP || step->n == 0 || !is_last_sight(m, f, s)) {
+        return;
+    }
+    slice *keys = arena_array(&m->heap, slice, step->n);
+    for (size_t i = 0; i < step->n; i++) {
+        keys[i] = gremlin_text(step->args[i]);
+    }
+    m->ask.keys = keys;
+    m->ask.key_n = step->n;
+}
+
 static status run_state(gremlin_run *m, flow *f, state *s) {
     if (s->finishing) {
         return s->kind->finish(m, f, s);
     }
     if (s->kind->loads && s->phase == 0 && batch_n(s) &&
         !gremlin__loaded(m, s, &queue_at(&s->batch)->value, batch_n(s), sizeof(traverser))) {
+        name_keys(m, f, s);
         return WAIT;
     }
     return s->kind->apply(m, f, s);
@@ -517,22 +541,21 @@ static void add_sides(gremlin_run *m, const gremlin_source *source) {
     for (size_t i = 0; i < source->side_n; i++) {
         side *e = gremlin__side(m, gremlin_text(source->sides[i].key), SIDE_VALUE, NULL);
         e->value = source->sides[i].value;
+        e->reducer = source->side_reducers[i];
     }
-}
-
-static const gremlin_value *setting_of(const gremlin_strategy *s, const char *key) {
-    for (size_t i = 0; i < s->n; i++) {
-        if (gremlin_is_text(s->settings[i].key, key)) {
-            return &s->settings[i].value;
-        }
-    }
-    return NULL;
 }
 
 /* In the operation's arena: it lives as long as the run. */
 static void apply_partition(gremlin_run *m, const gremlin_strategy *s) {
-    const gremlin_value *key = setting_of(s, "partitionKey"), *read = setting_of(s, "readPartitions");
-    if (!key || !read || key->type != GREMLIN_STRING) {
+    const gremlin_value *key = gremlin_strategy_setting(s, "partitionKey"), *read = gremlin_strategy_setting(s, "readPartitions");
+    const gremlin_value *write = gremlin_strategy_setting(s, "writePartition");
+    if (!key || key->type != GREMLIN_STRING) {
+        return;
+    }
+    if (write) {
+        m->added = (gremlin_pair){*key, *write};
+    }
+    if (!read) {
         return;
     }
     gremlin_predicate *p = arena_new(m->op->arena, gremlin_predicate);
@@ -542,6 +565,14 @@ static void apply_partition(gremlin_run *m, const gremlin_strategy *s) {
         p->values = read->list->at;
     }
     m->everywhere = (gremlin_condition){.kind = HAS_PROPERTY, .key = gremlin_text(*key), .predicate = p};
+}
+
+static void apply_seed(gremlin_run *m, const gremlin_value *seed) {
+    int64_t number;
+    if (seed && gremlin_is_number(*seed) && gremlin_as_long(*seed, &number)) {
+        random_seed(&m->seeded, (uint64_t)number);
+        m->options.random = &m->seeded;
+    }
 }
 
 gremlin_run *gremlin_run_begin(op *o, const gremlin_traversal *t, const gremlin_run_options *options) {
@@ -571,6 +602,7 @@ gremlin_run *gremlin_run_begin(op *o, const gremlin_traversal *t, const gremlin_
         if (partition) {
             apply_partition(m, partition);
         }
+        apply_seed(m, gremlin_strategy_setting(gremlin_strategy_find(t->source, SLICE_LIT("SeedStrategy")), "seed"));
         seed.sack = t->source->has_sack ? t->source->sack : gremlin_null();
     }
     feed(m->root, &seed);

@@ -150,6 +150,7 @@ struct side {
     slice name;
     side_kind kind;
     gremlin_value value;
+    gremlin_value reducer; /* of withSideEffect(): an Operator; null: none */
     table table;
     queue kept;
     const gremlin_step *step;
@@ -170,6 +171,8 @@ struct gremlin_run {
     side *sides;
     bool tracks_path, tracks_labels;
     gremlin_condition everywhere; /* PartitionStrategy: a condition of all vertices that are read; key empty: none */
+    gremlin_pair added;           /* PartitionStrategy: a property of all vertices that are added; key null: none */
+    random_source seeded;         /* SeedStrategy */
     err failure;
 
     bool asking, answered;

@@ -199,6 +199,7 @@ err gremlin__plan(gremlin_builder *b, gremlin_draft *d) {
         TRY(check_step(b, &d->steps[i]));
     }
     fold(b, d);
+    TRY(gremlin__restrict(b, d));
     for (size_t i = 0; i < d->n; i++) {
         note(&d->traversal, &d->steps[i]);
     }

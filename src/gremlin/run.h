@@ -106,6 +106,8 @@ typedef struct gremlin_ask {
     /* ADJACENT: of these vertices; LOAD: these elements */
     size_t element_n;
     gremlin_element *const *elements;
+    size_t key_n; /* LOAD: only the properties with these keys are needed; 0: all */
+    const slice *keys;
     unsigned direction; /* ADJACENT: DIRECTION_OUT, … */
     size_t label_n;     /* ADJACENT: edges with one of these labels; 0: any */
     const slice *labels;

@@ -175,6 +175,42 @@ static void add_to_bag(side *e, gremlin_value v, int64_t bulk) {
     }
 }
 
+enum { REDUCED_AT_ONCE_MAX = 1000 };
+
+/* How often a value of this bulk is reduced: a sum adds the value times its bulk, and others give the same however often. */
+static int64_t times_of(gremlin_run *m, unsigned operator, int64_t bulk, gremlin_value *v) {
+    switch (operator) {
+    case OPERATOR_MIN:
+    case OPERATOR_MAX:
+    case OPERATOR_ASSIGN:
+    case OPERATOR_AND:
+    case OPERATOR_OR:
+        return 1;
+    case OPERATOR_SUM:
+    case OPERATOR_MINUS:
+    case OPERATOR_SUM_LONG: {
+        gremlin_value n = bulk <= INT32_MAX ? gremlin_int((int32_t)bulk) : gremlin_long(bulk);
+        return gremlin_is_number(*v) && gremlin_calculate(&m->heap, GREMLIN_MULTIPLY, *v, n, v) ? 1 : bulk;
+    }
+    default:
+        return bulk;
+    }
+}
+
+/* withSideEffect('x', 0, sum) */
+static status reduce(gremlin_run *m, side *e, gremlin_value v, int64_t bulk) {
+    int64_t times = bulk > 1 ? times_of(m, e->reducer.n, bulk, &v) : bulk;
+    if (times > REDUCED_AT_ONCE_MAX) {
+        return gremlin__fail(m, E_BAD_QUERY, "aggregate() would take too long: a value occurs more than %d times", REDUCED_AT_ONCE_MAX);
+    }
+    for (int64_t i = 0; i < times && !gremlin__is_out_of_memory(m); i++) {
+        if (!gremlin__operate(m, e->reducer.n, e->value, v, &e->value)) {
+            return FAILED;
+        }
+    }
+    return DONE;
+}
+
 static bool is_lazy(const gremlin_step *step) {
     return step->op == GREMLIN_STORE_STEP || is_local(step);
 }
@@ -185,7 +221,8 @@ status gremlin__step_aggregate(gremlin_run *m, flow *f, state *s) {
         return st;
     }
     side *e = gremlin__side(m, name_of(s->step), SIDE_BAG, s->step);
-    if (e->kind == SIDE_VALUE) { /* withSideEffect('x', […]) */
+    bool reduces = e->reducer.type != GREMLIN_NULL;
+    if (e->kind == SIDE_VALUE && !reduces) { /* withSideEffect('x', […]) */
         gremlin_items items = {0};
         gremlin__items_of(m, e->value, &items);
         e->kind = SIDE_BAG;
@@ -194,8 +231,11 @@ status gremlin__step_aggregate(gremlin_run *m, flow *f, state *s) {
         }
     }
     for (size_t i = 0; i < batch_n(s); i++) {
-        if (subjects_at(s)[i].productive) {
-            add_to_bag(e, subjects_at(s)[i].out, batch_at(s)[i].bulk);
+        const subject *one = &subjects_at(s)[i];
+        if (one->productive && !reduces) {
+            add_to_bag(e, one->out, batch_at(s)[i].bulk);
+        } else if (one->productive && reduce(m, e, one->out, batch_at(s)[i].bulk) != DONE) {
+            return FAILED;
         }
         if (is_lazy(s->step)) {
             gremlin__pass(m, f, s, &batch_at(s)[i]);

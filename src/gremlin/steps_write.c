@@ -82,14 +82,27 @@ static status resolve_setting(gremlin_run *m, cursor *c, const gremlin_setting *
     return check_value(m, value);
 }
 
+static bool writes_key(const gremlin_target *target, const gremlin_write *writes, slice key) {
+    for (size_t i = 0; i < target->n; i++) {
+        if (slice_eq(writes[i].key, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static status resolve_settings(gremlin_run *m, cursor *c, const gremlin_step *step, gremlin_target *target) {
     gremlin_write *writes = arena_array(&m->heap, gremlin_write, step->setting_n + 1);
+    slice added = m->added.key.type == GREMLIN_STRING ? gremlin_text(m->added.key) : SLICE_EMPTY;
     for (size_t i = 0; i < step->setting_n; i++) {
         status st = resolve_setting(m, c, &step->settings[i], target, &writes[target->n]);
         if (st == FAILED) {
             return FAILED;
         }
         target->n += st == DONE;
+    }
+    if (added.n && step->op == GREMLIN_ADD_V_STEP && !writes_key(target, writes, added)) {
+        writes[target->n++] = (gremlin_write){.cardinality = -1, .key = added, .value = m->added.value};
     }
     target->writes = writes;
     return DONE;

@@ -237,20 +237,22 @@ typedef struct gremlin_source {
     bool has_sack;
     gremlin_value sack_merge; /* Operator, or null */
     size_t side_n;
-    const gremlin_pair *sides; /* withSideEffect(): name to value */
+    const gremlin_pair *sides;          /* withSideEffect(): name to value */
+    const gremlin_value *side_reducers; /* of each an Operator, by which aggregate() adds to it, or null */
     size_t strategy_n;
     const gremlin_strategy *const *strategies;
 } gremlin_source;
 
-/* A strategy by its short name, with its settings. ReadOnlyStrategy is checked when the traversal is built, PartitionStrategy restricts the
- * vertices that are read (partitionKey, readPartitions), and ProjectionStrategy is for the front end. */
+/* A strategy by its short name, with its settings. ProjectionStrategy is for the front end. */
 struct gremlin_strategy {
     slice name;
     size_t n;
     const gremlin_pair *settings;
 };
 
-const gremlin_strategy *gremlin_strategy_find(const gremlin_source *source, slice name); /* NULL: none; `source` may be NULL */
+/* NULL: none; `source` and the strategy may be NULL */
+const gremlin_strategy *gremlin_strategy_find(const gremlin_source *source, slice name);
+const gremlin_value *gremlin_strategy_setting(const gremlin_strategy *s, const char *key);
 
 struct gremlin_traversal {
     size_t n;

@@ -64,7 +64,12 @@ bool gremlin__uuid_read(slice text, uint8_t bytes[16]) {
 
 void gremlin__uuid_write(buf *out, const uint8_t bytes[16]) {
     for (int i = 0; i < 16; i++) {
-        buf_addf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            buf_add_byte(out, '-');
+        }
+        char digits[2];
+        hex_write(bytes[i], digits);
+        buf_add(out, digits, sizeof digits);
     }
 }
 
@@ -127,17 +132,11 @@ static err read_args(source *s, gremlin_request *r) {
 
 static err read_json_request(source *s, slice payload, gremlin_request *r) {
     gremlin_value message;
-    TRY(gremlin__graphson_read(s, payload, &message));
+    TRY(gremlin__graphson_read_request(s, payload, r, &message));
     if (!gremlin_is_map(message)) {
         return gremlin__malformed(s, "a request is an object");
     }
-    const gremlin_value *id = member(message, "requestId"), *args = member(message, "args");
-    if (id && id->type == GREMLIN_UUID) {
-        memcpy(r->id, id->uuid, 16);
-        r->has_id = true;
-    } else {
-        r->has_id = id && id->type == GREMLIN_STRING && gremlin__uuid_read(gremlin_text(*id), r->id);
-    }
+    const gremlin_value *args = member(message, "args");
     r->op = text_member(message, "op");
     r->processor = text_member(message, "processor");
     r->args = args && gremlin_is_map(*args) ? *args : gremlin_map_of(s->arena, GREMLIN_MAP, NULL, 0);
@@ -171,12 +170,20 @@ static err read_binary_request(source *s, slice payload, gremlin_request *r) {
     return read_args(s, r);
 }
 
+/* The console's mime type ends with -stringd, which only GraphBinary has. */
+static bool take_mime(slice mime, gremlin_request *r) {
+    slice end = SLICE_LIT("-stringd");
+    r->texts = mime.n > end.n && slice_eq(slice_skip(mime, mime.n - end.n), end);
+    mime.n -= r->texts ? end.n : 0;
+    return gremlin_format_of(mime, &r->format) && (!r->texts || r->format == GREMLIN_GRAPHBINARY_1);
+}
+
 err gremlin_request_read(op *o, const gremlin_limits *limits, slice message, bool is_text, gremlin_request *request_out) {
     source s = {.op = o, .arena = o->arena, .builder = gremlin_build(o, limits), .limits = limits};
     *request_out = (gremlin_request){.format = GREMLIN_GRAPHSON_3, .timeout_ms = -1};
     if (!is_text) {
         size_t mime_n = message.n ? (unsigned char)message.p[0] : 0;
-        if (message.n < 1 + mime_n || !gremlin_format_of(slice_of(message.p + 1, mime_n), &request_out->format)) {
+        if (message.n < 1 + mime_n || !take_mime(slice_of(message.p + 1, mime_n), request_out)) {
             return gremlin__malformed(&s, "it does not begin with the mime type of a format that is known");
         }
         message = slice_skip(message, 1 + mime_n);
@@ -213,8 +220,23 @@ static bool add_once(gremlin_results *r, gremlin_value v) {
     return true;
 }
 
+static bool add_text(gremlin_results *r, gremlin_value v, int64_t bulk) {
+    buf text = buf_init_counted(BUF_NO_LIMIT, r->bytes.budget);
+    gremlin_show(&text, v);
+    r->bytes.overflow |= text.overflow;
+    bool added = buf_ok(&text);
+    for (int64_t i = 0; added && i < bulk; i++) {
+        added = add_once(r, gremlin_string(buf_view(&text)));
+    }
+    buf_free(&text);
+    return added;
+}
+
 bool gremlin_results_add(gremlin_results *r, gremlin_value v, int64_t bulk) {
     gremlin_traverser traverser = {v, bulk};
+    if (r->texts) {
+        return add_text(r, v, bulk);
+    }
     if (r->traversers) {
         return add_once(r, (gremlin_value){.type = GREMLIN_TRAVERSER, .traverser = &traverser});
     }

@@ -42,6 +42,7 @@ typedef struct gremlin_request {
     int64_t batch_size; /* 0: not given */
     int64_t timeout_ms; /* evaluationTimeout; -1: not given */
     bool bare;          /* materializeProperties: tokens */
+    bool texts;         /* results of scripts are wanted as texts: the mime type of the Gremlin console */
 } gremlin_request;
 
 /* Reads a whole message. On E_BAD_REQUEST (the message is malformed: 498) or E_BAD_QUERY (its bytecode is refused: 597) the operation's
@@ -54,6 +55,7 @@ MUST_CHECK err gremlin_request_read(op *o, const gremlin_limits *limits, slice m
 typedef struct gremlin_results {
     gremlin_format format;
     bool traversers; /* answers bytecode: each result is a traverser with its bulk */
+    bool texts;      /* each result is its text, as Java's toString() has it */
     buf bytes;
     size_t n;
 } gremlin_results;

@@ -17,6 +17,8 @@ MUST_CHECK err gremlin__deeper(source *s); /* one level down; the caller subtrac
 
 /* graphson_read.c */
 MUST_CHECK err gremlin__graphson_read(source *s, slice text, gremlin_value *value_out);
+/* The same for a request, whose id is found even if the rest is refused. */
+MUST_CHECK err gremlin__graphson_read_request(source *s, slice text, gremlin_request *request, gremlin_value *value_out);
 /* graphson_write.c */
 bool gremlin__graphson_write(buf *out, gremlin_format format, gremlin_value v);
 /* graphbinary_read.c: takes a value off the front. `typed`: with its type code and null flag. */

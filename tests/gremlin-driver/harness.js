@@ -119,7 +119,12 @@ class Graph {
     return this.client.close();
   }
   // Items as the SQL API has them, without system properties.
-  async sql(query, parameters = []) {
+  async sql(query, parameters) {
+    const rows = await this.whole(query, parameters);
+    return rows.map((row) => (row && typeof row === "object" ? withoutSystem(row) : row));
+  }
+  // With them.
+  async whole(query, parameters = []) {
     const answer = await this.bench.shared.rest.send("POST", `/dbs/graphs/colls/${this.id}/docs`, {
       body: { query, parameters },
       headers: {
@@ -129,7 +134,7 @@ class Graph {
         "x-ms-max-item-count": "-1",
       },
     });
-    return (await ok(answer)).Documents.map((row) => (row && typeof row === "object" ? withoutSystem(row) : row));
+    return (await ok(answer)).Documents;
   }
   async write(item, key = item.pk) {
     await ok(

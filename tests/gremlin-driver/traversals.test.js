@@ -103,11 +103,10 @@ suite("traversals", (t) => {
     for (const mime of [mimes.v2, mimes.v3, mimes.binary]) {
       const graph = await t.graph();
       await modern(graph);
-      const reader = mime === mimes.binary ? {} : { mimeType: mime };
       const connection = new gremlin.driver.DriverRemoteConnection(t.url("/gremlin"), {
         authenticator: new gremlin.driver.auth.PlainTextSaslAuthenticator(`/dbs/graphs/colls/${graph.id}`, (await import("./harness.js")).emulatorKey),
         rejectUnauthorized: false,
-        ...reader,
+        mimeType: mime,
       });
       const g = gremlin.process.AnonymousTraversalSource.traversal().withRemote(connection);
       const { P, statics: __ } = { P: gremlin.process.P, statics: gremlin.process.statics };
@@ -117,8 +116,28 @@ suite("traversals", (t) => {
       const b = await g.addV("person").property("pk", "y").property("id", "yb").next();
       await g.V(a.value.id).addE("knows").to(__.V(b.value.id)).iterate();
       assert.equal((await g.V("za").out("knows").id().next()).value, "yb");
+      await assert.rejects(g.V().pageRank().next(), /Unable to find any method 'pageRank'/, mime);
       await connection.close();
     }
+  });
+
+  // The Gremlin console asks for texts, in GraphBinary.
+  t.it("return results as texts", async () => {
+    const g = await t.graph();
+    await modern(g);
+    const client = t.client(g.id, { mime: mimes.binary });
+    const { graphBinaryReader: reader, graphBinaryWriter: writer } = await import("gremlin/lib/structure/io/binary/GraphBinary.js").then((io) => io.default);
+    const texts = t.client(g.id, { mime: `${mimes.binary}-stringd`, reader, writer });
+    const run = (script) => texts.submit(script).then((r) => r.toArray());
+    assert.deepEqual(await run("g.V('1').out('knows').order().by(id)"), ["v[2]", "v[4]"]);
+    assert.deepEqual(await run("g.V('1').outE('created')"), ["e[9][1-created->3]"]);
+    assert.deepEqual(await run("g.V('1').valueMap('name', 'age')"), ["{name=[marko], age=[29]}"]);
+    assert.deepEqual(await run("g.V('1').out('created').path()"), ["path[v[1], v[3]]"]);
+    assert.deepEqual(await run("g.inject(1, 1, 2.5d, null, 'x')"), ["1", "1", "2.5", "null", "x"]);
+    assert.deepEqual(await run("g.V().count()"), ["6"]);
+    await fails(run("g.V().nothing()"), 597, /nothing/);
+    assert.deepEqual(await client.submit("g.V().count()").then((r) => r.toArray()), [6]);
+    for (const one of [client, texts]) await one.close();
   });
 
   t.it("read every format", async () => {
@@ -131,6 +150,8 @@ suite("traversals", (t) => {
       assert.equal(v.label, "person");
       const counts = await client.submit("g.V().count()").then((r) => r.toArray());
       assert.deepEqual(counts, [6]);
+      const names = await client.submit("g.V().out().aggregate('x').by('name').cap('x')").then((r) => r.toArray());
+      assert.deepEqual(names.flat().sort(), ["josh", "lop", "lop", "lop", "ripple", "vadas"], mime);
       await client.close();
     }
   });

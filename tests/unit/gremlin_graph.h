@@ -202,6 +202,23 @@ static gremlin_element *graph_copy(arena *a, const gremlin_element *e) {
     return to;
 }
 
+/* Of the properties, only those that the ask needs. */
+static gremlin_element *graph_copy_needed(arena *a, const gremlin_ask *ask, const gremlin_element *e) {
+    gremlin_element bare = *e;
+    bare.n = 0;
+    gremlin_element *to = graph_copy(a, &bare);
+    for (size_t i = 0; i < e->n; i++) {
+        bool needed = ask->key_n == 0;
+        for (size_t j = 0; j < ask->key_n && !needed; j++) {
+            needed = slice_eq(ask->keys[j], e->properties[i].key);
+        }
+        if (needed) {
+            graph_copy_property(a, to, &e->properties[i]);
+        }
+    }
+    return to;
+}
+
 static size_t graph_offset(slice position) {
     uint64_t n = 0;
     (void)slice_to_u64(position, &n);
@@ -287,7 +304,7 @@ static void graph_answer_load(graph *g, gremlin_run *run, const gremlin_ask *ask
     for (size_t i = 0; i < ask->element_n; i++) {
         gremlin_element **slot = graph_slot(g, ask->elements[i]);
         if (slot) {
-            gremlin_answer_element(run, i, graph_copy(gremlin_answer_arena(run), *slot));
+            gremlin_answer_element(run, i, graph_copy_needed(gremlin_answer_arena(run), ask, *slot));
         }
     }
     gremlin_answer_end(run, SLICE_EMPTY);

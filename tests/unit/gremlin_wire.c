@@ -204,6 +204,52 @@ static void responses(void **state) {
     close_world(&w);
 }
 
+static void results_as_texts(void **state) {
+    gremlin_request r;
+    world w;
+    (void)state;
+    open_world(&w);
+    static const char message[] = "\x28"
+                                  "application/vnd.graphbinary-v1.0-stringd\x81";
+    assert_int_not_equal(gremlin_request_read(&w.op, &gremlin_limits_of_service, SLICE_LIT(message), false, &r), OK);
+    assert_int_equal(r.format, GREMLIN_GRAPHBINARY_1);
+    assert_true(r.texts);
+    assert_int_equal(read_json(&w, "application/vnd.gremlin-v3.0+json-stringd", "{}", &r), E_BAD_REQUEST);
+    gremlin_results results = gremlin_results_init(GREMLIN_GRAPHBINARY_1, false, NULL);
+    results.texts = true;
+    assert_true(gremlin_results_add(&results, gremlin_int(7), 2));
+    assert_int_equal(results.n, 2);
+    assert_int_equal(results.bytes.n, 14);
+    assert_memory_equal(results.bytes.p,
+                        "\3\0\0\0\0\1"
+                        "7"
+                        "\3\0\0\0\0\1"
+                        "7",
+                        14);
+    gremlin_results_free(&results);
+    close_world(&w);
+}
+
+/* A request that is refused while it is read is answered by its id. */
+static void id_of_a_refused_request(void **state) {
+    static const char *const ids[] = {"\"41d2e28a-20a4-4ab0-b379-d810dede3786\"",
+                                      "{\"@type\":\"g:UUID\",\"@value\":\"41d2e28a-20a4-4ab0-b379-d810dede3786\"}"};
+    static const char rest[] = ",\"args\":{\"gremlin\":{\"@type\":\"g:Bytecode\",\"@value\":{\"step\":[[\"nothing\"]]}}}}";
+    gremlin_request r;
+    world w;
+    char text[400];
+    (void)state;
+    open_world(&w);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "{\"requestId\":%s%s", ids[i], rest);
+        assert_int_equal(read_json(&w, "application/vnd.gremlin-v2.0+json", text, &r), E_BAD_QUERY);
+        assert_true(r.has_id);
+        assert_int_equal(r.id[0], 0x41);
+        assert_int_equal(r.id[15], 0x86);
+    }
+    close_world(&w);
+}
+
 /* ---- elements ---- */
 
 typedef struct written {
@@ -312,6 +358,8 @@ int main(void) {
         cmocka_unit_test(bytecode_of_graphbinary),
         cmocka_unit_test(malformed_requests),
         cmocka_unit_test(responses),
+        cmocka_unit_test(results_as_texts),
+        cmocka_unit_test(id_of_a_refused_request),
         cmocka_unit_test(elements_as_graphson),
         cmocka_unit_test(round_trips),
     };

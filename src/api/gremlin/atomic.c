@@ -48,10 +48,10 @@ static err check_partition(gremlin_graph *g) {
     return OK;
 }
 
-/* On a worker. What is gone already needs no change and no drop. */
+/* On a worker. */
 static err wrote(void *context, size_t i, err code) {
     gremlin_graph *g = context;
-    if (code == E_NOT_FOUND && g->ops[i].kind != ITEM_CREATE) {
+    if (gremlin_write_is_gone(&g->ops[i], code)) {
         g->q->op.detail_n = 0;
         return OK;
     }

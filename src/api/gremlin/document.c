@@ -1,5 +1,7 @@
 #include "api/gremlin/document.h"
 
+#include <math.h>
+
 static const char *const own_members[] = {
     "id",    "label", "_isEdge",      "_vertexId", "_vertexLabel",     "_sink", "_sinkLabel", "_sinkPartition", "_rid",
     "_self", "_etag", "_attachments", "_ts",       "_isPkEdgeProperty"};
@@ -71,6 +73,32 @@ bool document_place_of(arena *a, const container *c, gremlin_value v, slice *pla
     }
     *place_out = pkey_encoded(a, &key);
     return true;
+}
+
+bool document_place_value(arena *a, const container *c, slice place, gremlin_value *key_out) {
+    pkey key;
+    size_t used;
+    if (!c->key.n || !pkey_decode(a, place, 1, &key, &used)) {
+        return false;
+    }
+    const pkey_value *v = &key.values[0];
+    switch (v->type) {
+    case PKEY_STRING:
+        *key_out = gremlin_string(v->text);
+        return true;
+    case PKEY_NUMBER:
+        *key_out = fabs(v->number) < 0x1p63 && v->number == trunc(v->number) ? gremlin_long((int64_t)v->number) : gremlin_double(v->number);
+        return true;
+    case PKEY_TRUE:
+    case PKEY_FALSE:
+        *key_out = gremlin_boolean(v->type == PKEY_TRUE);
+        return true;
+    case PKEY_NULL:
+        *key_out = gremlin_null();
+        return true;
+    default:
+        return false;
+    }
 }
 
 err document_key(op *o, const container *c, slice place, slice id, item_key *key_out) {
@@ -223,39 +251,60 @@ static void read_bags(arena *a, gremlin_element *v, const doc_element *member) {
     }
 }
 
-/* The service calls a flat property by the vertex and its name. */
-static void read_flat(arena *a, gremlin_element *v, const doc_element *member) {
-    gremlin_value read;
-    if (scalar(member, &read)) {
-        size_t n = v->id.n + 1 + member->key.n;
-        char *id = arena_alloc(a, n);
-        memcpy(id, v->id.p, v->id.n);
-        id[v->id.n] = '|';
-        memcpy(id + v->id.n + 1, member->key.p, member->key.n);
-        gremlin_make_property(a, v, gremlin_string(slice_of(id, n)), member->key, read);
+/* The service calls a flat property of a vertex by the vertex and its name. */
+void document_add_flat(arena *a, gremlin_element *e, slice key, gremlin_value v) {
+    gremlin_value id = gremlin_null();
+    if (!e->is_edge) {
+        size_t n = e->id.n + 1 + key.n;
+        char *text = arena_alloc(a, n);
+        memcpy(text, e->id.p, e->id.n);
+        text[e->id.n] = '|';
+        memcpy(text + e->id.n + 1, key.p, key.n);
+        id = gremlin_string(slice_of(text, n));
     }
+    gremlin_make_property(a, e, id, key, v);
 }
 
-static void read_vertex(arena *a, const container *c, slice body, gremlin_element *v) {
+/* Which properties are to be read. */
+typedef struct wanted_keys {
+    size_t n; /* 0: all */
+    const slice *keys;
+} wanted_keys;
+
+static bool is_wanted(const wanted_keys *w, slice key) {
+    bool wanted = w->n == 0;
+    for (size_t i = 0; i < w->n && !wanted; i++) {
+        wanted = slice_eq(w->keys[i], key);
+    }
+    return wanted;
+}
+
+static void read_vertex(arena *a, const container *c, slice body, const wanted_keys *wanted, gremlin_element *v) {
     doc_walk w;
     doc_element e;
+    gremlin_value read;
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        if (!is_wanted(wanted, e.key)) {
+            continue;
+        }
         if (document_is_flat(c, e.key)) {
-            read_flat(a, v, &e);
+            if (scalar(&e, &read)) {
+                document_add_flat(a, v, e.key, read);
+            }
         } else if (e.type == BSON_TYPE_ARRAY && !is_own(e.key)) {
             read_bags(a, v, &e);
         }
     }
 }
 
-static void read_edge(arena *a, const container *c, slice body, bool shows_key, gremlin_element *edge) {
+static void read_edge(arena *a, const container *c, slice body, const wanted_keys *wanted, bool shows_key, gremlin_element *edge) {
     doc_walk w;
     doc_element e;
     gremlin_value read;
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
         bool is_key = c->key.n && slice_eq(e.key, document_key_name(c));
-        if (!is_own(e.key) && (!is_key || shows_key) && scalar(&e, &read)) {
-            gremlin_make_property(a, edge, gremlin_null(), e.key, read);
+        if (is_wanted(wanted, e.key) && !is_own(e.key) && (!is_key || shows_key) && scalar(&e, &read)) {
+            document_add_flat(a, edge, e.key, read);
         }
     }
 }
@@ -267,7 +316,7 @@ static gremlin_element *reference(arena *a, slice id, slice label, slice place) 
     return v;
 }
 
-gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts) {
+static gremlin_element *read_parts(arena *a, const container *c, slice body, const document_parts *parts, const wanted_keys *wanted) {
     if (!parts->id.n || !parts->label.n || (parts->is_edge && (!parts->vertex_id.n || !parts->sink.n))) {
         return NULL;
     }
@@ -275,19 +324,27 @@ gremlin_element *document_read_parts(arena *a, const container *c, slice body, c
     if (!parts->is_edge) {
         gremlin_element *v = gremlin_make_vertex(a, gremlin_string(parts->id), parts->label);
         v->place = place;
-        read_vertex(a, c, body, v);
+        read_vertex(a, c, body, wanted, v);
         return v;
     }
     gremlin_element *out = reference(a, parts->vertex_id, parts->vertex_label, place);
     gremlin_element *in = reference(a, parts->sink, parts->sink_label, document_sink_place(a, c, parts));
     gremlin_element *e = gremlin_make_edge(a, gremlin_string(parts->id), parts->label, out, in);
     e->place = place;
-    read_edge(a, c, body, parts->shows_key, e);
+    read_edge(a, c, body, wanted, parts->shows_key, e);
     return e;
 }
 
-gremlin_element *document_read(arena *a, const container *c, slice body) {
+gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts) {
+    return read_parts(a, c, body, parts, &(wanted_keys){0});
+}
+
+gremlin_element *document_read_keys(arena *a, const container *c, slice body, const slice *keys, size_t n) {
     document_parts parts;
     document_take_apart(c, body, &parts);
-    return document_read_parts(a, c, body, &parts);
+    return read_parts(a, c, body, &parts, &(wanted_keys){n, keys});
+}
+
+gremlin_element *document_read(arena *a, const container *c, slice body) {
+    return document_read_keys(a, c, body, NULL, 0);
 }

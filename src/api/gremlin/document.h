@@ -28,11 +28,13 @@ typedef struct document_parts {
 
 void document_take_apart(const container *c, slice body, document_parts *parts_out);
 
-/* The element, in the arena; NULL: the item is neither a vertex nor an edge. */
+/* The element, in the arena; NULL: the item is neither a vertex nor an edge. With `keys`, it has the properties of these keys only. */
 gremlin_element *document_read(arena *a, const container *c, slice body);
+gremlin_element *document_read_keys(arena *a, const container *c, slice body, const slice *keys, size_t n);
 gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts);
 bool document_is_edge(slice body);
-slice document_member(slice body, const char *name); /* a text; empty: there is none */
+slice document_member(slice body, const char *name);                              /* a text; empty: there is none */
+void document_add_flat(arena *a, gremlin_element *e, slice key, gremlin_value v); /* a property that no array holds */
 
 /* The place of an item, and of the vertex that an edge enters. */
 slice document_place(arena *a, const container *c, const document_parts *parts);
@@ -40,6 +42,7 @@ slice document_sink_place(arena *a, const container *c, const document_parts *pa
 
 /* Places and keys. False: the value cannot be a partition key; the place is not one. */
 bool document_place_of(arena *a, const container *c, gremlin_value key, slice *place_out);
+bool document_place_value(arena *a, const container *c, slice place, gremlin_value *key_out); /* false: it has none */
 MUST_CHECK err document_key(op *o, const container *c, slice place, slice id, item_key *key_out);
 
 /* An id as text: strings and numbers. False: the value cannot be an id. */

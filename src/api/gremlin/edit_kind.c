@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/hex.h"
 #include "base/random.h"
 
 /* ---- arguments ---- */
@@ -11,8 +12,14 @@ void edit_guid(random_source *random, char text[37]) {
     random_bytes(random, b, sizeof b);
     b[6] = (uint8_t)((b[6] & 0x0F) | 0x40); /* a random UUID, RFC 4122 */
     b[8] = (uint8_t)((b[8] & 0x3F) | 0x80);
-    snprintf(text, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2], b[3], b[4], b[5], b[6],
-             b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    for (unsigned i = 0; i < sizeof b; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            *text++ = '-';
+        }
+        hex_write(b[i], text);
+        text += 2;
+    }
+    *text = 0;
 }
 
 size_t edit_begin(buf *argument) {
@@ -26,17 +33,21 @@ void edit_end(buf *argument, size_t at) {
     member_close(argument, at);
 }
 
-static err add_metas(op *o, const gremlin_write *w, buf *argument) {
-    size_t at = member_open(argument, BSON_TYPE_DOCUMENT, SLICE_LIT("meta"));
+static bool is_id(slice key) {
+    return slice_eq(key, SLICE_LIT("id"));
+}
+
+static err add_metas(op *o, const gremlin_write *w, slice name, buf *out) {
+    size_t at = member_open(out, BSON_TYPE_DOCUMENT, name);
     for (size_t i = 0; i < w->n; i++) {
         slice key = gremlin_text(w->metas[i].key);
         TRY(document_check_key(o, key));
-        if (!member_value(argument, key, w->metas[i].value)) {
+        if (!member_value(out, key, w->metas[i].value)) {
             return op_fail(o, E_BAD_REQUEST, "The property '%.*s' must have a string, a number or a boolean as its value.",
                            slice_shown(key), key.p);
         }
     }
-    member_close(argument, at);
+    member_close(out, at);
     return OK;
 }
 
@@ -70,7 +81,7 @@ static err add_write(op *o, const container *c, const gremlin_target *t, const g
         member_text(argument, SLICE_LIT("id"), slice_of(guid, 36));
         (void)member_value(argument, SLICE_LIT("cardinality"), gremlin_int(w->cardinality));
         if (w->n) {
-            TRY(add_metas(o, w, argument));
+            TRY(add_metas(o, w, SLICE_LIT("meta"), argument));
         }
     }
     member_close(argument, at);
@@ -82,8 +93,53 @@ err edit_add_writes(op *o, const container *c, const gremlin_target *t, bool edg
         return op_fail(o, E_BAD_REQUEST, "One step sets %d properties at most.", EDIT_CHANGES_MAX);
     }
     for (size_t i = 0; i < t->n; i++) {
-        if (!slice_eq(t->writes[i].key, SLICE_LIT("id")) || t->element) {
+        if (t->element || !is_id(t->writes[i].key)) {
             TRY(add_write(o, c, t, &t->writes[i], edge, random, argument));
+        }
+    }
+    return OK;
+}
+
+/* ---- a new element with one value of each property ---- */
+
+bool edit_is_plain(const gremlin_target *t) {
+    if (t->n > EDIT_PLAIN_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (slice_eq(t->writes[i].key, t->writes[j].key)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static err add_plain(op *o, const container *c, const gremlin_write *w, bool edge, random_source *random, buf *body) {
+    char guid[37];
+    if (edge || document_is_flat(c, w->key)) {
+        (void)member_value(body, w->key, w->value);
+        return OK;
+    }
+    size_t list = member_open(body, BSON_TYPE_ARRAY, w->key), bag = member_open_at(body, BSON_TYPE_DOCUMENT, 0);
+    edit_guid(random, guid);
+    member_text(body, SLICE_LIT("id"), slice_of(guid, 36));
+    (void)member_value(body, SLICE_LIT("_value"), w->value);
+    if (w->n) {
+        TRY(add_metas(o, w, SLICE_LIT("_meta"), body));
+    }
+    member_close(body, bag);
+    member_close(body, list);
+    return OK;
+}
+
+err edit_add_plain(op *o, const container *c, const gremlin_target *t, bool edge, random_source *random, buf *body) {
+    for (size_t i = 0; i < t->n; i++) {
+        const gremlin_write *w = &t->writes[i];
+        if (!is_id(w->key)) {
+            TRY(check_write(o, t, w, edge));
+            TRY(add_plain(o, c, w, edge, random, body));
         }
     }
     return OK;
@@ -112,23 +168,39 @@ typedef struct change {
     doc_element meta; /* key.p NULL: none */
 } change;
 
+static bool is(const doc_element *e, const char *name, bson_type_t type) {
+    return e->type == type && slice_eq(e->key, slice_str(name));
+}
+
+static void take_member(const doc_element *e, change *ch) {
+    if (slice_eq(e->key, SLICE_LIT("value"))) {
+        ch->value = *e;
+    } else if (is(e, "set", BSON_TYPE_UTF8) || is(e, "drop", BSON_TYPE_UTF8)) {
+        ch->key = doc_element_text(e);
+        ch->drop = e->key.n == sizeof "drop" - 1;
+    } else if (slice_eq(e->key, SLICE_LIT("flat"))) {
+        ch->flat = true;
+    } else if (is(e, "id", BSON_TYPE_UTF8)) {
+        ch->id = doc_element_text(e);
+    } else if (is(e, "of", BSON_TYPE_UTF8)) {
+        ch->of = doc_element_text(e);
+    } else if (is(e, "at", BSON_TYPE_UTF8)) {
+        ch->at = doc_element_text(e);
+    } else if (is(e, "cardinality", BSON_TYPE_INT32)) {
+        ch->cardinality = doc_load_i32(e->value.p);
+    } else if (slice_eq(e->key, SLICE_LIT("meta"))) {
+        ch->meta = *e;
+    }
+}
+
 static bool read_change(slice document, change *ch) {
+    doc_walk w;
     doc_element e;
     *ch = (change){.cardinality = -1};
-    ch->key = document_member(document, "set");
-    ch->drop = ch->key.n == 0;
-    ch->key = ch->drop ? document_member(document, "drop") : ch->key;
-    ch->flat = doc_find_member(document, SLICE_LIT("flat"), &e);
-    ch->id = document_member(document, "id");
-    ch->of = document_member(document, "of");
-    ch->at = document_member(document, "at");
-    if (doc_find_member(document, SLICE_LIT("cardinality"), &e) && e.type == BSON_TYPE_INT32) {
-        ch->cardinality = doc_load_i32(e.value.p);
+    for (doc_walk_init(&w, document); doc_walk_next(&w, &e);) {
+        take_member(&e, ch);
     }
-    if (doc_find_member(document, SLICE_LIT("meta"), &e)) {
-        ch->meta = e;
-    }
-    return ch->key.n && (ch->drop || doc_find_member(document, SLICE_LIT("value"), &ch->value));
+    return ch->key.n && (ch->drop || ch->value.key.p);
 }
 
 static bool has_id(slice bag, slice id) {

@@ -221,6 +221,7 @@ static void choose_format(gremlin_eval *q) {
         q->request.format = GREMLIN_GRAPHSON_1;
     }
     q->results = gremlin_results_init(q->request.format, bytecode, q->op.budget);
+    q->results.texts = q->request.texts && !bytecode;
     q->batch = q->request.batch_size <= 0                  ? GREMLIN_BATCH
                : q->request.batch_size > GREMLIN_BATCH_MAX ? GREMLIN_BATCH_MAX
                                                            : (size_t)q->request.batch_size;
@@ -278,6 +279,7 @@ static err start(gremlin_eval *q) {
     TRY(find_container(q));
     TRY(read_script(q));
     TRY(gremlin_atomic_read_option(q));
+    TRY(gremlin_projection_check(q));
     set_deadline(q);
     q->loop_turns = q->frame->frame.n > GREMLIN_LARGE_BYTES ? 0 : LOOP_TURNS; /* one step over a long list takes long */
     q->options = (gremlin_run_options){.clock = &clock_system,

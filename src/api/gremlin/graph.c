@@ -119,6 +119,7 @@ static bool sink(void *context, const query_found *row) {
         return false;
     }
     if (!gremlin_atomic_leaves_out(g, row->body)) {
+        g->head = &row->head;
         g->take(g, row->body);
     }
     return true;
@@ -203,5 +204,6 @@ void gremlin_graph_answer(gremlin_eval *q) {
     g->ask = gremlin_run_ask(q->run);
     g->keys_n = g->loose_n = g->wanted_n = 0;
     g->entering = false;
+    gremlin_projection_begin(g);
     gremlin_read_places(g, dispatch);
 }

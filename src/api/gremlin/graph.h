@@ -33,7 +33,8 @@ struct gremlin_graph {
     arena *outer;
     const gremlin_ask *ask;
 
-    buf found; /* gremlin_answered */
+    buf found;      /* gremlin_answered */
+    unsigned shown; /* projection.c: system properties that elements of this statement have */
 
     /* reading */
     gremlin_wanted *wanted; /* sorted by id, then place */
@@ -45,6 +46,7 @@ struct gremlin_graph {
     size_t loose_n;
     bool entering; /* ADJACENT and drops: edges by their sink */
     void (*take)(gremlin_graph *g, slice body);
+    const item_head *head;          /* of the item that it takes */
     void (*read)(gremlin_graph *g); /* after the find */
     size_t found_before;            /* bytes of `found` when the find began */
     err failed;                     /* in a sink */
@@ -102,6 +104,7 @@ void gremlin_read_edges(gremlin_graph *g, bool entering, slice from, size_t rows
 void gremlin_write_add(gremlin_graph *g);
 void gremlin_write_set(gremlin_graph *g);
 void gremlin_write_drop(gremlin_graph *g);
+bool gremlin_write_is_gone(const item_op *one, err code); /* what is gone already needs no change and no drop */
 
 /* atomic.c: within the script's transaction */
 void gremlin_atomic_write(gremlin_graph *g); /* `ops`, then `after` or gremlin_graph_fail */
@@ -110,6 +113,12 @@ void gremlin_atomic_read(gremlin_graph *g, void (*read)(void *context, size_t i,
 MUST_CHECK err gremlin_atomic_divide(gremlin_graph *g, const slice **place, slice *from);
 bool gremlin_atomic_leaves_out(gremlin_graph *g, slice body);
 slice gremlin_atomic_next(gremlin_graph *g, slice next);
+
+/* projection.c: ProjectionStrategy of the running statement */
+void gremlin_projection_begin(gremlin_graph *g);
+bool gremlin_projection_shows(const gremlin_graph *g, slice key);                         /* not a property of the item's body */
+void gremlin_projection_add(gremlin_graph *g, gremlin_element *e, const item_head *head); /* `e` may be NULL */
+slice gremlin_projection_etag(const gremlin_graph *g, const gremlin_element *e);          /* which a write of it requires; empty: none */
 
 /* where.c: conditions of query/find.h, in the operation's arena; empty: they do not fit, and a find with them fails */
 slice gremlin_where_elements(gremlin_graph *g); /* FIND without ids; the conditions that an index can answer */

@@ -109,6 +109,9 @@ MUST_CHECK err gremlin_atomic_read_option(gremlin_eval *q);
 void gremlin_atomic_commit(gremlin_eval *q); /* then gremlin_reply_end, or gremlin_fail */
 void gremlin_atomic_end(gremlin_eval *q);    /* discards what was not committed */
 
+/* ---- projection.c ---- */
+MUST_CHECK err gremlin_projection_check(gremlin_eval *q);
+
 /* ---- reply.c: all but gremlin_reply_part end the request ---- */
 void gremlin_reply_part(gremlin_eval *q, void (*go_on)(frames_request *frame));       /* 206 and the results so far */
 void gremlin_reply_end(gremlin_eval *q);                                              /* 200 with the rest, or 204 */

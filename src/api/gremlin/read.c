@@ -13,6 +13,7 @@ static void take_element(gremlin_graph *g, slice body) {
     const container *c = g->q->container;
     document_take_apart(c, body, &parts);
     gremlin_element *e = parts.is_edge == g->ask->edges ? document_read_parts(gremlin_graph_elements(g), c, body, &parts) : NULL;
+    gremlin_projection_add(g, e, g->head);
     if (e) {
         gremlin_graph_found(g, 0, e);
     }
@@ -36,11 +37,13 @@ static void add_key(gremlin_graph *g, slice place, slice id, size_t index) {
 static void take_keyed(void *context, size_t i, const item_found *found) {
     gremlin_graph *g = context;
     bool fits = arena_fits(gremlin_graph_elements(g), 4 * found->body.n);
-    gremlin_element *e = fits ? document_read(gremlin_graph_elements(g), g->q->container, found->body) : NULL;
+    arena *a = gremlin_graph_elements(g);
+    gremlin_element *e = fits ? document_read_keys(a, g->q->container, found->body, g->ask->keys, g->ask->key_n) : NULL;
     bool wanted =
         e && (g->ask->kind == GREMLIN_ASK_FIND ? e->is_edge == g->ask->edges : e->is_edge == g->ask->elements[g->indexes[i]]->is_edge);
     g->failed = fits ? g->failed : E_MEMORY;
     if (wanted) {
+        gremlin_projection_add(g, e, &found->head);
         gremlin_graph_found(g, g->indexes[i], e);
     }
 }
@@ -192,9 +195,11 @@ static void take_edge(gremlin_graph *g, slice body) {
     document_take_apart(g->q->container, body, &parts);
     const gremlin_wanted *of = gremlin_read_owner(g, &parts, &n);
     gremlin_element *e = NULL;
-    if (of) {
-        e = g->ask->edges ? document_read_parts(gremlin_graph_elements(g), g->q->container, body, &parts)
-                          : neighbour(g, &parts, g->entering);
+    if (of && g->ask->edges) {
+        e = document_read_parts(gremlin_graph_elements(g), g->q->container, body, &parts);
+        gremlin_projection_add(g, e, g->head);
+    } else if (of) {
+        e = neighbour(g, &parts, g->entering);
     }
     for (size_t i = 0; e && i < n; i++) {
         gremlin_graph_found(g, of[i].index, e);

@@ -177,7 +177,7 @@ slice gremlin_where_elements(gremlin_graph *g) {
     writer w = begin(g);
     for (size_t i = 0; i < g->ask->condition_n; i++) {
         const gremlin_condition *c = &g->ask->conditions[i];
-        if (is_plain(c)) {
+        if (is_plain(c) && (c->kind == HAS_TOKEN || !gremlin_projection_shows(g, c->key))) {
             add_test(&w, &g->memory, c, c->predicate);
         }
     }

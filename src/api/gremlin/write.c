@@ -5,12 +5,15 @@ enum { EDGES_OF_PAGE = 500 };
 
 /* ---- commits ---- */
 
-/* What is gone already needs no change and no drop. */
+bool gremlin_write_is_gone(const item_op *one, err code) {
+    return code == E_NOT_FOUND && one->kind != ITEM_CREATE && !one->if_match.n;
+}
+
 static err result_of(gremlin_graph *g) {
     op *o = &g->q->op;
     for (size_t i = 0; i < g->ops_n; i++) {
         const item_op *one = &g->ops[i];
-        if (one->code == OK || (one->code == E_NOT_FOUND && one->kind != ITEM_CREATE)) {
+        if (one->code == OK || gremlin_write_is_gone(one, one->code)) {
             continue;
         }
         memcpy(o->detail, one->op.detail, one->op.detail_n);
@@ -80,6 +83,7 @@ static void take_result(gremlin_graph *g, size_t i) {
     slice body = g->ops[i].kind == ITEM_CREATE ? g->ops[i].body : g->ops[i].result;
     if (g->ops[i].code == OK && body.n) {
         e = document_read(gremlin_graph_elements(g), g->q->container, body);
+        gremlin_projection_add(g, e, &g->ops[i].after);
     }
     if (e) {
         gremlin_graph_found(g, g->targets[i], e);
@@ -111,29 +115,9 @@ static err id_of(gremlin_graph *g, const gremlin_target *t, slice *id_out) {
 }
 
 static void add_key_member(gremlin_graph *g, buf *out, slice name, slice place) {
-    pkey key;
-    size_t used;
-    if (!g->q->container->key.n || !pkey_decode(&g->memory, place, 1, &key, &used)) {
-        return;
-    }
-    const pkey_value *v = &key.values[0];
-    switch (v->type) {
-    case PKEY_STRING:
-        member_text(out, name, v->text);
-        break;
-    case PKEY_NUMBER:
-        (void)member_value(out, name,
-                           v->number == (double)(int64_t)v->number ? gremlin_long((int64_t)v->number) : gremlin_double(v->number));
-        break;
-    case PKEY_TRUE:
-    case PKEY_FALSE:
-        member_bool(out, name, v->type == PKEY_TRUE);
-        break;
-    case PKEY_NULL:
-        member_null(out, name);
-        break;
-    default:
-        break;
+    gremlin_value v;
+    if (document_place_value(&g->memory, g->q->container, place, &v)) {
+        v.type == GREMLIN_NULL ? member_null(out, name) : (void)member_value(out, name, v);
     }
 }
 
@@ -180,21 +164,38 @@ static err check_edge_key(gremlin_graph *g, const gremlin_target *t, slice body)
                    slice_shown(document_key_name(c)), document_key_name(c).p);
 }
 
-static err make_body(gremlin_graph *g, const gremlin_target *t, item_edit_budget *budget, buf *own, buf *argument, slice *body_out) {
-    gremlin_eval *q = g->q;
-    size_t at = member_begin(own);
-    TRY(add_own_members(g, t, own));
-    if (g->ask->edges && q->container->key.n && write_of(t, document_key_name(q->container))) {
-        member_bool(own, SLICE_LIT("_isPkEdgeProperty"), true);
+static err take_body(gremlin_graph *g, const buf *own, slice *body_out) {
+    if (!buf_ok(own)) {
+        return E_TOO_LARGE;
     }
-    member_close(own, at);
-    at = edit_begin(argument);
+    bool fits = arena_fits(&g->memory, own->n);
+    *body_out = fits ? arena_copy(&g->memory, buf_view(own)) : SLICE_EMPTY;
+    return fits ? OK : E_MEMORY;
+}
+
+static err change_body(gremlin_graph *g, const gremlin_target *t, item_edit_budget *budget, const buf *own, buf *argument,
+                       slice *body_out) {
+    gremlin_eval *q = g->q;
+    size_t at = edit_begin(argument);
     TRY(edit_add_writes(&q->op, q->container, t, g->ask->edges, &q->random, argument));
     edit_end(argument, at);
     if (!buf_ok(own) || !buf_ok(argument)) {
         return E_TOO_LARGE;
     }
-    TRY(edit_apply(&q->op, buf_view(own), buf_view(argument), budget, body_out));
+    return edit_apply(&q->op, buf_view(own), buf_view(argument), budget, body_out);
+}
+
+static err make_body(gremlin_graph *g, const gremlin_target *t, item_edit_budget *budget, buf *own, buf *argument, slice *body_out) {
+    gremlin_eval *q = g->q;
+    size_t at = member_begin(own);
+    bool plain = edit_is_plain(t);
+    TRY(add_own_members(g, t, own));
+    if (g->ask->edges && q->container->key.n && write_of(t, document_key_name(q->container))) {
+        member_bool(own, SLICE_LIT("_isPkEdgeProperty"), true);
+    }
+    TRY(plain ? edit_add_plain(&q->op, q->container, t, g->ask->edges, &q->random, own) : OK);
+    member_close(own, at);
+    TRY(plain ? take_body(g, own, body_out) : change_body(g, t, budget, own, argument, body_out));
     return check_edge_key(g, t, *body_out);
 }
 
@@ -240,12 +241,28 @@ static err element_key(gremlin_graph *g, const gremlin_element *e, unsigned verb
     return document_key(&g->q->op, g->q->container, e->place, id, key_out);
 }
 
+static bool same_element(const gremlin_element *a, const gremlin_element *b) {
+    return gremlin_equal(a->id, b->id) && slice_eq(a->place, b->place);
+}
+
+/* The etag of the element when it was read; not of one that an earlier operation of the batch changes. */
+static slice etag_of(const gremlin_graph *g, const gremlin_element *e) {
+    slice etag = gremlin_projection_etag(g, e);
+    for (size_t i = 0; etag.n && i + 1 < g->ops_n; i++) {
+        if (same_element(g->ask->targets[g->targets[i]].element, e)) {
+            return SLICE_EMPTY;
+        }
+    }
+    return etag;
+}
+
 static err add_edit(gremlin_graph *g, size_t i, bool drops) {
     gremlin_eval *q = g->q;
     const gremlin_target *t = &g->ask->targets[i];
     buf argument = buf_init(LIMIT_EDITED_BYTES);
     item_op *one = add_op(g, ITEM_EDIT, i);
     err code = element_key(g, t->element, ACCESS_UPDATE, &one->key);
+    one->if_match = etag_of(g, t->element);
     size_t at = edit_begin(&argument);
     if (code == OK && drops) {
         edit_add_drop(q->container, t, &argument);
@@ -280,6 +297,7 @@ void gremlin_write_set(gremlin_graph *g) {
 static err add_delete(gremlin_graph *g, size_t i) {
     item_op *one = add_op(g, ITEM_DELETE, i);
     err code = element_key(g, g->ask->targets[i].element, ACCESS_DELETE, &one->key);
+    one->if_match = etag_of(g, g->ask->targets[i].element);
     g->ops_n -= code == E_NOT_FOUND;
     return code == E_NOT_FOUND ? OK : code;
 }

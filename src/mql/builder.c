@@ -1,6 +1,4 @@
 /* builder.c — builds BSON documents in a buffer. Lengths are filled in when a document is closed. */
-#include <stdio.h>
-
 #include "mql/value.h"
 
 static void begin(mql_builder *b) {
@@ -26,17 +24,23 @@ static void add_key(mql_builder *b, bson_type_t type, slice key) {
     buf_add_byte(b->out, 0);
 }
 
-static slice next_key(mql_builder *b, char text[static 12]) {
-    int n = snprintf(text, 12, "%u", b->elements[b->depth]++);
-    return slice_of(text, (size_t)n);
+/* The next position in an array, as its key. */
+static void add_next_key(mql_builder *b, bson_type_t type) {
+    buf_add_byte(b->out, (char)type);
+    buf_add_u64(b->out, b->elements[b->depth]++);
+    buf_add_byte(b->out, 0);
+}
+
+void mql_begin(mql_builder *b, buf *out) {
+    b->out = out;
+    b->start = out->n;
+    b->depth = 0;
+    begin(b);
 }
 
 mql_builder mql_build(buf *out) {
     mql_builder b;
-    b.out = out;
-    b.start = out->n;
-    b.depth = 0;
-    begin(&b);
+    mql_begin(&b, out);
     return b;
 }
 
@@ -48,9 +52,9 @@ void mql_add(mql_builder *b, slice key, mql_value v) {
 }
 
 void mql_add_next(mql_builder *b, mql_value v) {
-    char text[12];
     if (!mql_is_missing(v)) {
-        mql_add(b, next_key(b, text), v);
+        add_next_key(b, v.type);
+        buf_add_slice(b->out, v.bytes);
     }
 }
 
@@ -58,8 +62,7 @@ void mql_add_element(mql_builder *b, const doc_element *e) {
     mql_add(b, e->key, mql_of(e));
 }
 
-void mql_open(mql_builder *b, slice key, bson_type_t type) {
-    add_key(b, type, key);
+static void nest(mql_builder *b) {
     if (b->depth == MQL_DEPTH_MAX) {
         b->out->overflow = true;
     } else {
@@ -68,9 +71,14 @@ void mql_open(mql_builder *b, slice key, bson_type_t type) {
     }
 }
 
+void mql_open(mql_builder *b, slice key, bson_type_t type) {
+    add_key(b, type, key);
+    nest(b);
+}
+
 void mql_open_next(mql_builder *b, bson_type_t type) {
-    char text[12];
-    mql_open(b, next_key(b, text), type);
+    add_next_key(b, type);
+    nest(b);
 }
 
 void mql_close(mql_builder *b) {

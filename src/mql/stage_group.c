@@ -48,11 +48,11 @@ static err parse_group(mql__stage_parser *p, const mql__stage_kind *kind, mql_va
     group *g = arena_new(o->arena, group);
     TRY(mql__is_document(o, argument, 15947, "a group's fields must be specified in an object"));
     mql_value key = mql_member(argument, SLICE_LIT("_id"));
+    TRY(mql__parse_outputs(p->scope, argument.bytes, &g->outputs));
     if (mql_is_missing(key)) {
         return mql_fail(o, 15955, "a group specification must include an _id");
     }
     TRY(mql_expression_parse(p->scope, key, &g->key));
-    TRY(mql__parse_outputs(p->scope, argument.bytes, &g->outputs));
     return mql__add_stage(p, kind, argument, g);
 }
 

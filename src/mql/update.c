@@ -13,6 +13,10 @@ static bool has_operators(slice update) {
     return doc_walk_init(&w, update) && doc_walk_next(&w, &e) && slice_starts(e.key, SLICE_LIT("$"));
 }
 
+bool mql_update_replaces(mql_value update) {
+    return update.type == BSON_TYPE_DOCUMENT && !has_operators(update.bytes);
+}
+
 static err check_replacement(op *o, slice replacement) {
     doc_walk w;
     doc_element e;

@@ -13,6 +13,7 @@ typedef struct mql_update_spec {
     slice filter;           /* the filter itself: an upsert takes the values of its equalities */
 } mql_update_spec;
 
+bool mql_update_replaces(mql_value update); /* it is a replacement */
 MUST_CHECK err mql_update_parse(mql_scope *s, const mql_update_spec *spec, const mql_update **update_out);
 
 typedef struct mql_updated {

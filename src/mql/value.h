@@ -120,6 +120,7 @@ typedef struct mql_builder {
 } mql_builder;
 
 mql_builder mql_build(buf *out);
+void mql_begin(mql_builder *b, buf *out); /* the same, without copying the builder, which is large */
 void mql_add(mql_builder *b, slice key, mql_value v);
 void mql_add_next(mql_builder *b, mql_value v);
 void mql_add_element(mql_builder *b, const doc_element *e); /* key and value */

@@ -114,6 +114,23 @@ suite("change streams of databases", (t) => {
     assert.deepEqual(kinds, ["drop", "dropDatabase", "invalidate"]);
   });
 
+  t.it("can be started after the event that ended them, but not resumed at it", async () => {
+    const db = fresh();
+    await db.collection("a").insertOne({ _id: 1 });
+    const stream = await watch(db);
+    await db.dropDatabase();
+    let event = await stream.next();
+    while (event.operationType !== "invalidate") event = await stream.next();
+    const open = (options) => db.command({ aggregate: 1, pipeline: [{ $changeStream: options }], cursor: {} });
+    await fails(open({ resumeAfter: event._id }), 260, /not allowed from an invalidate/);
+    await fails(open({ startAfter: { _data: "4957" } }), 260);
+    const after = await watch(db, [], { startAfter: event._id });
+    await db.collection("a").insertOne({ _id: 2 });
+    assert.deepEqual(shown(await after.next()), ["insert", "a", 2]);
+    await after.close();
+    await stream.close();
+  });
+
   t.it("may be opened at the same time as others", async () => {
     const db = fresh();
     for (const name of ["a", "b", "c"]) await db.createCollection(name);

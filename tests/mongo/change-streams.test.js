@@ -1,5 +1,6 @@
 // Change streams of a collection.
 import { setTimeout as sleep } from "node:timers/promises";
+import { Timestamp } from "mongodb";
 import { Rest } from "../sdk/server.js";
 import { assert, fails, suite } from "./harness.js";
 
@@ -157,6 +158,69 @@ suite("change streams", (t) => {
     const other = await opened(renamed, [], { batchSize: 1 });
     await renamed.rename(`${renamed.collectionName}new`);
     assert.deepEqual(await batches(renamed, other, { batchSize: 1 }), [["rename"], ["invalidate"]]);
+  });
+
+  // The token of `invalidate`, and the one that came with the batch.
+  const ended = async (collection, end) => {
+    let { cursor } = await t.command({ aggregate: collection.collectionName, pipeline: [{ $changeStream: {} }], cursor: {} });
+    await end();
+    const events = [];
+    while (Number(cursor.id)) {
+      ({ cursor } = await t.command({ getMore: cursor.id, collection: collection.collectionName, maxTimeMS: 100 }));
+      events.push(...cursor.nextBatch);
+    }
+    assert.equal(events.at(-1).operationType, "invalidate");
+    return { token: events.at(-1)._id, after: cursor.postBatchResumeToken, before: events.at(-2)._id };
+  };
+  const open = (collection, options) => t.command({ aggregate: collection.collectionName, pipeline: [{ $changeStream: options }], cursor: {} });
+  const next = async (collection, id) => {
+    const command = { getMore: id, collection: collection.collectionName, maxTimeMS: 200 };
+    for (;;) {
+      const { nextBatch } = (await t.command(command)).cursor;
+      if (nextBatch.length) return nextBatch;
+    }
+  };
+
+  t.it("can be started after the event that ended them, but not resumed at it", async () => {
+    const collection = await make();
+    await collection.insertOne({ _id: 1 });
+    const { token, after, before } = await ended(collection, () => collection.drop());
+    assert.deepEqual(after, token);
+    assert.notDeepEqual(before, token);
+    await fails(open(collection, { startAfter: token }), 26);
+    await t.db.createCollection(collection.collectionName);
+    await fails(open(collection, { resumeAfter: token }), 260, /not allowed from an invalidate/);
+    await fails(open(collection, { startAfter: before }), 260); // of the collection that is gone
+    await fails(open(collection, { startAfter: token, resumeAfter: token }), 50865);
+    await fails(open(collection, { startAfter: token, startAtOperationTime: new Timestamp({ t: 1, i: 1 }) }), 40674);
+    await fails(open(collection, { startAfter: { _data: "49" } }), 260);
+    await fails(open(collection, { startAfter: { _data: "4907" } }), 260);
+    const { cursor } = await open(collection, { startAfter: token });
+    await collection.insertMany([{ _id: 2 }, { _id: 3 }]);
+    assert.deepEqual((await next(collection, cursor.id)).map((e) => e.documentKey._id), [2, 3]);
+    // what was written between the end and the start is there too, if the log was on
+    const { cursor: later } = await open(collection, { startAfter: token });
+    assert.deepEqual((await next(collection, later.id)).map((e) => e.documentKey._id), [2, 3]);
+    const stream = collection.watch([], { startAfter: token, maxAwaitTimeMS: 100 });
+    assert.equal((await stream.next()).documentKey._id, 2);
+    await stream.close();
+  });
+
+  t.it("cannot be started after their end if what was written since is lost", async () => {
+    const collection = await make();
+    const { token } = await ended(collection, () => collection.drop());
+    await collection.insertOne({ _id: 1 }); // makes the collection, without a log
+    await fails(open(collection, { startAfter: token }), 286);
+  });
+
+  t.it("go on after a rename under the new name", async () => {
+    const collection = await make();
+    const renamed = t.db.collection(`${collection.collectionName}new`);
+    const { token } = await ended(collection, () => collection.rename(renamed.collectionName));
+    await fails(open(renamed, { resumeAfter: token }), 260);
+    await renamed.insertOne({ _id: 5 });
+    const { cursor } = await open(renamed, { startAfter: token });
+    assert.deepEqual((await next(renamed, cursor.id)).map((e) => e.documentKey._id), [5]);
   });
 
   t.it("pass the events at their end through the stages", async () => {

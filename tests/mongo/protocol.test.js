@@ -1,76 +1,9 @@
 // OP_MSG on bare connections: what drivers do not show.
-import net from "node:net";
-import { BSON, Binary, Decimal128, Long, UUID } from "mongodb";
-import { assert, emulatorKey, fails, suite } from "./harness.js";
+import { Decimal128, Long, UUID } from "mongodb";
+import { Bare, CHECKSUM, MORE_TO_COME, bodySection, message, sequence } from "./bare.js";
+import { assert, fails, suite } from "./harness.js";
 
 const readOnly = Buffer.alloc(64, 7).toString("base64");
-const CHECKSUM = 1, MORE_TO_COME = 2, EXHAUST_ALLOWED = 1 << 16;
-
-function crc32c(bytes) {
-  let crc = 0xffffffff;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let i = 0; i < 8; i++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f63b78 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
-}
-
-const bodySection = (command) => Buffer.concat([Buffer.from([0]), BSON.serialize(command)]);
-function sequence(name, documents) {
-  const content = Buffer.concat([Buffer.from(`${name}\0`), ...documents.map((d) => BSON.serialize(d))]);
-  const head = Buffer.alloc(5);
-  head[0] = 1;
-  head.writeInt32LE(content.length + 4, 1);
-  return Buffer.concat([head, content]);
-}
-
-let ids = 0;
-function message(sections, flags = 0) {
-  const bytes = Buffer.concat([Buffer.alloc(20), ...sections, Buffer.alloc(flags & CHECKSUM ? 4 : 0)]);
-  bytes.writeInt32LE(bytes.length, 0);
-  bytes.writeInt32LE(++ids, 4);
-  bytes.writeInt32LE(2013, 12);
-  bytes.writeUInt32LE(flags >>> 0, 16);
-  if (flags & CHECKSUM) bytes.writeUInt32LE(crc32c(bytes.subarray(0, -4)), bytes.length - 4);
-  return bytes;
-}
-
-// A connection that has authenticated. next() gives the next reply, or null if the server closes it.
-class Bare {
-  static async open(port, key = emulatorKey) {
-    const bare = new Bare();
-    bare.socket = net.connect(port, "127.0.0.1");
-    bare.bytes = Buffer.alloc(0);
-    bare.socket.on("data", (part) => (bare.bytes = Buffer.concat([bare.bytes, part])));
-    bare.socket.on("error", () => {});
-    bare.socket.on("close", () => (bare.closed = true));
-    const payload = new Binary(Buffer.from(`\0localhost\0${key}`));
-    const reply = await bare.ask({ saslStart: 1, mechanism: "PLAIN", payload, $db: "$external" });
-    assert.deepEqual([reply.ok, reply.done], [1, true], reply.errmsg);
-    return bare;
-  }
-  send(bytes) {
-    this.socket.write(bytes);
-    return ids;
-  }
-  async next() {
-    for (let waited = 0; waited < 10_000; waited += 5) {
-      const n = this.bytes.length >= 4 ? this.bytes.readInt32LE(0) : Infinity;
-      if (this.bytes.length >= n) {
-        const whole = this.bytes.subarray(0, n);
-        this.bytes = this.bytes.subarray(n);
-        return { to: whole.readInt32LE(8), flags: whole.readUInt32LE(16), body: BSON.deserialize(whole.subarray(21)) };
-      }
-      if (this.closed) return null;
-      await new Promise((done) => setTimeout(done, 5));
-    }
-    throw new Error("no reply for ten seconds");
-  }
-  async ask(command, flags) {
-    this.send(message([bodySection(command)], flags));
-    return (await this.next())?.body ?? null;
-  }
-}
 
 suite("OP_MSG", (t) => {
   const ping = { ping: 1, $db: "admin" };
@@ -120,22 +53,6 @@ suite("OP_MSG", (t) => {
     bare.socket.end();
     const other = await Bare.open(t.port);
     assert.equal((await other.ask(ping)).ok, 1);
-  });
-
-  t.it("may allow a stream of replies, and gets one batch for each getMore", async () => {
-    const collection = t.collection();
-    await collection.insertMany(Array.from({ length: 10 }, (_, _id) => ({ _id })));
-    const bare = await Bare.open(t.port);
-    const { cursor } = await bare.ask(named({ find: collection.collectionName, batchSize: 4 }));
-    const seen = cursor.firstBatch.map((d) => d._id);
-    for (let id = cursor.id; Number(id); ) {
-      const sent = bare.send(message([bodySection(named({ getMore: Long.fromValue(id), collection: collection.collectionName, batchSize: 4 }))], EXHAUST_ALLOWED));
-      const reply = await bare.next();
-      assert.deepEqual([reply.to, reply.flags & MORE_TO_COME], [sent, 0]);
-      seen.push(...reply.body.cursor.nextBatch.map((d) => d._id));
-      id = reply.body.cursor.id;
-    }
-    assert.deepEqual(seen, Array.from({ length: 10 }, (_, i) => i));
   });
 
   t.it("may have unknown flags only where the protocol allows them", async () => {

@@ -257,6 +257,78 @@ static void handshakes(void **state) {
     wrong(9);
 }
 
+/* A text is looked at eight bytes at a time: the wrong byte may be at any place. */
+static void texts_of_all_lengths(void **state) {
+    (void)state;
+    for (size_t n = 1; n <= 40; n++) {
+        for (size_t at = 0; at < n; at++) {
+            for (int kind = 0; kind < 2; kind++) {
+                char text[48];
+                memset(text, 'x', sizeof text);
+                text[at] = (char)0xC3;
+                text[at + 1] = kind && at + 1 < n ? (char)0xA9 : text[at + 1]; /* "é", or its first half */
+                begin(WIRE_MSG);
+                add_i32(0);
+                buf_add_byte(&out, 0);
+                bson_t b = BSON_INITIALIZER;
+                bson_append_utf8(&b, "find", 4, text, (int)n);
+                buf_add(&out, bson_get_data(&b), b.len);
+                bson_destroy(&b);
+                wire_message m;
+                bool good = kind && at + 1 < n;
+                assert_int_equal(wire_read(&o, ended(), 0, &m), good ? OK : E_BAD_REQUEST);
+            }
+        }
+    }
+}
+
+static void members_are_listed(void **state) {
+    (void)state;
+    for (int n = 1; n <= 2 * WIRE_MEMBERS; n++) {
+        wire_message m;
+        bson_t b = BSON_INITIALIZER;
+        for (int i = 0; i < n; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "m%d", i);
+            bson_append_int32(&b, name, -1, i);
+        }
+        begin(WIRE_MSG);
+        add_i32(0);
+        buf_add_byte(&out, 0);
+        buf_add(&out, bson_get_data(&b), b.len);
+        bson_destroy(&b);
+        assert_int_equal(wire_read(&o, ended(), 0, &m), OK);
+        assert_int_equal(m.members_n, n);
+        for (int i = 0; i < n && i < WIRE_MEMBERS; i++) {
+            assert_int_equal(doc_load_i32(m.members[i].value.p), i);
+        }
+    }
+}
+
+/* The same message, as if it had come again. */
+static void messages_again(void **state) {
+    (void)state;
+    for (int checked = 0; checked < 2; checked++) {
+        wire_message m;
+        begin(WIRE_MSG);
+        add_i32(checked);
+        add_body();
+        if (checked) {
+            size_t n = out.n;
+            add_i32(0);
+            ended(); /* the checksum covers the length */
+            doc_store_i32(out.p + n, (int32_t)crc32c(slice_of(out.p, n)));
+        }
+        slice frame = ended(), again = wire_again(&memory, frame, 4711);
+        assert_int_equal(again.n, frame.n - 4 * (size_t)checked);
+        assert_int_equal(doc_load_i32(again.p), again.n);
+        assert_int_equal(wire_read(&o, again, 0, &m), OK);
+        assert_int_equal(m.request_id, 4711);
+        assert_int_equal(wire_read(&o, frame, 0, &m), OK);
+        assert_int_equal(m.request_id, 77);
+    }
+}
+
 static void lengths(void **state) {
     (void)state;
     uint64_t n;
@@ -374,18 +446,9 @@ static void hostile_bytes(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(sections_in_any_order),
-        TEST(checksums_are_checked),
-        TEST(known_checksums),
-        TEST(wrong_messages),
-        TEST(sizes_of_sequences),
-        TEST(texts_must_be_utf8),
-        TEST(nesting_is_bounded),
-        TEST(handshakes),
-        TEST(lengths),
-        TEST(compressed_messages),
-        TEST(replies),
-        TEST(hostile_bytes),
+        TEST(sections_in_any_order), TEST(checksums_are_checked), TEST(known_checksums), TEST(wrong_messages), TEST(sizes_of_sequences),
+        TEST(texts_must_be_utf8),    TEST(nesting_is_bounded),    TEST(handshakes),      TEST(lengths),        TEST(compressed_messages),
+        TEST(texts_of_all_lengths),  TEST(members_are_listed),    TEST(messages_again),  TEST(replies),        TEST(hostile_bytes),
     };
     return cmocka_run_group_tests_name("api/mongo/wire", tests, NULL, NULL);
 }

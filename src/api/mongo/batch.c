@@ -82,14 +82,14 @@ static bool is_full(const mongo_batch *b, size_t more) {
 }
 
 bool mongo_batch_add(mongo_request *q, mongo_batch *b, slice document) {
-    char key[24];
     if (is_full(b, document.n)) {
         return false;
     }
     b->failed = mongo_batch_show(q, b, document, &document);
     if (b->failed == OK) {
         buf_add_byte(&b->rows, BSON_TYPE_DOCUMENT);
-        buf_add(&b->rows, key, (size_t)snprintf(key, sizeof key, "%zu", b->rows_n++) + 1);
+        buf_add_u64(&b->rows, b->rows_n++);
+        buf_add_byte(&b->rows, 0);
         buf_add_slice(&b->rows, document);
     }
     arena_reset(&b->row);
@@ -116,6 +116,7 @@ void mongo_batch_add_held(mongo_request *q, mongo_batch *b) {
 /* ---- answers ---- */
 
 static void write_cursor(mongo_request *q, const mongo_batch *b, int64_t id, slice ns) {
+    mongo_exhaust_offer(q, id);
     mql_builder *reply = mongo_answer(q);
     mongo_open_document(reply, "cursor");
     mongo_open_array(reply, b->is_first ? "firstBatch" : "nextBatch");

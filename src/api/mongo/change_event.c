@@ -62,6 +62,22 @@ bool mongo_token_read(arena *a, mql_value token, slice *position_out) {
     return true;
 }
 
+/* Positions begin with other bytes (item/follow.h, change_wide.c). */
+static const char end_mark = 'I';
+
+slice mongo_position_ended(arena *a, slice position) {
+    char *bytes = arena_alloc(a, 1 + position.n);
+    bytes[0] = end_mark;
+    memcpy(bytes + 1, position.n ? position.p : "", position.n);
+    return slice_of(bytes, 1 + position.n);
+}
+
+bool mongo_position_was_ended(slice *position) {
+    bool ended = position->n && position->p[0] == end_mark;
+    *position = ended ? slice_skip(*position, 1) : *position;
+    return ended;
+}
+
 /* ---- events ---- */
 
 static const char *operation_of(const follow_change *change) {

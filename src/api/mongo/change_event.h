@@ -31,5 +31,10 @@ MUST_CHECK err mongo_change_event(op *o, const mongo_watch *watch, const follow_
 /* ---- resume tokens ---- */
 
 void mongo_token_add(mql_builder *b, slice key, slice position);
+/* The position of `invalidate`, at which a stream ends: another one can start after it, but not resume at it. Tokens of no other event have
+ * such a position. mongo_position_was_ended makes it the plain position again; false: it is one. */
+slice mongo_position_ended(arena *a, slice position);
+bool mongo_position_was_ended(slice *position);
+
 /* The position in a resume token, in the arena. False: this server did not make the token. */
 bool mongo_token_read(arena *a, mql_value token, slice *position_out);

@@ -62,25 +62,54 @@ static err read_images(mongo_request *q, mql_value argument, mongo_watch *w) {
     return OK;
 }
 
+static err bad_token(mongo_request *q, const char *why) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "%s", why);
+}
+
+static err read_time(mongo_request *q, mql_value time, mongo_opening *o) {
+    if (time.type != BSON_TYPE_TIMESTAMP) {
+        return wrong(q, "startAtOperationTime must be a timestamp.");
+    }
+    o->since_s = (uint32_t)((uint64_t)doc_load_i64(time.bytes.p) >> 32);
+    return OK;
+}
+
 /* Reads the start of the stream: a token or a time; otherwise now. */
-static err read_start(mongo_request *q, mql_value argument, slice *position_out, uint32_t *since_out) {
+static err read_start(mongo_request *q, mql_value argument, mongo_opening *o) {
     mql_value after = mql_member(argument, SLICE_LIT("resumeAfter")), begin = mql_member(argument, SLICE_LIT("startAfter"));
     mql_value time = mql_member(argument, SLICE_LIT("startAtOperationTime")), token = mql_is_missing(after) ? begin : after;
-    *position_out = SLICE_EMPTY;
-    *since_out = 0;
-    if (!mql_is_missing(time)) {
-        if (time.type != BSON_TYPE_TIMESTAMP || !mql_is_missing(token)) {
-            return wrong(q, "startAtOperationTime must be a timestamp, and excludes resumeAfter and startAfter.");
-        }
-        *since_out = (uint32_t)((uint64_t)doc_load_i64(time.bytes.p) >> 32);
-        return OK;
+    if (!mql_is_missing(after) && !mql_is_missing(begin)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 50865, "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage");
+    }
+    if (!mql_is_missing(time) && !mql_is_missing(token)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, 40674, "Only one type of resume option is allowed, but multiple were found.");
     }
     if (mql_is_missing(token)) {
-        return OK;
+        return mql_is_missing(time) ? OK : read_time(q, time, o);
     }
-    return mongo_token_read(q->frame->arena, token, position_out)
-               ? OK
-               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_INVALID_RESUME_TOKEN, "The resume token is malformed.");
+    if (!mongo_token_read(q->frame->arena, token, &o->position)) {
+        return bad_token(q, "The resume token is malformed.");
+    }
+    o->ended = mongo_position_was_ended(&o->position);
+    if (!o->position.n) {
+        return bad_token(q, "The resume token is malformed.");
+    }
+    return o->ended && !mql_is_missing(after)
+               ? bad_token(q, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+               : OK;
+}
+
+/* After the end of a stream: if its collection is gone, from the beginning of the one that has the name now. */
+static err start_after_end(mongo_request *q, mongo_opening *o) {
+    uint32_t number;
+    if (!follow_position_container(o->position, &number)) {
+        return bad_token(q, "The resume token is malformed.");
+    }
+    if (number != q->container->space->container) {
+        o->position = SLICE_EMPTY;
+        o->since_s = MONGO_SINCE_EVER;
+    }
+    return OK;
 }
 
 /* Only stages that make at most one document of each event. */
@@ -248,7 +277,8 @@ err mongo_stream_open(mongo_request *q, slice stages) {
     TRY(read_scope(q, argument, wide, &deployment));
     TRY(wide ? OK : mongo_need_collection(q));
     TRY(read_images(q, argument, &o->watch));
-    TRY(read_start(q, argument, &o->position, &o->since_s));
+    TRY(read_start(q, argument, o));
+    TRY(o->ended && !wide ? start_after_end(q, o) : OK);
     if (stages.n > STAGES_BYTES_MAX) { /* every getMore parses them */
         return wrong(q, "The pipeline of a change stream is too long.");
     }
@@ -340,12 +370,13 @@ bool mongo_stream_take(void *context, const follow_change *change) {
  *
  * The events that end a stream are held by its cursor, as they are before the stages, until a batch has room for them. */
 
-/* `to`: the new name after a rename; empty: none. */
+/* `with_namespace`: it is not `invalidate`. `to`: the new name after a rename; empty: none. */
 static void hold_end(mongo_request *q, const char *operation, bool with_namespace, slice to) {
     mongo_cursor *c = q->batch->cursor;
     const mongo_watch *w = &c->stream->watch;
     mql_builder event = mql_build(&c->held);
-    mongo_token_add(&event, SLICE_LIT("_id"), buf_view(&c->position));
+    slice position = buf_view(&c->position);
+    mongo_token_add(&event, SLICE_LIT("_id"), with_namespace ? position : mongo_position_ended(q->frame->arena, position));
     mongo_add_text(&event, "operationType", slice_str(operation));
     mql_add(&event, SLICE_LIT("clusterTime"), mql_timestamp(q->frame->arena, (uint32_t)(q->now_ms / 1000), 1));
     mongo_add_date(&event, "wallTime", q->now_ms);
@@ -373,7 +404,9 @@ static void give_held(mongo_request *q) {
         code = mongo_stream_emit(q, event);
         c->held_at += event.n;
     }
-    q->batch->token = arena_copy(q->frame->arena, buf_view(&c->position));
+    slice position = buf_view(&c->position);
+    bool all = c->held_at >= c->held.n;
+    q->batch->token = all ? mongo_position_ended(q->frame->arena, position) : arena_copy(q->frame->arena, position);
     mongo_streaming_free(q);
     mongo_batch_answer(q, code);
 }

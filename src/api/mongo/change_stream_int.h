@@ -7,9 +7,12 @@
 /* An aggregate that opens a stream. */
 typedef struct mongo_opening {
     slice stages, position;
+    bool ended; /* the position is the end of a stream (mongo_position_ended) */
     mongo_watch watch;
-    uint32_t since_s;
+    uint32_t since_s; /* 0: from the position, or from now */
 } mongo_opening;
+
+enum { MONGO_SINCE_EVER = 1 }; /* the first second: from the beginning of the log */
 
 /* A getMore: events on their way into the batch. */
 typedef struct mongo_streaming {

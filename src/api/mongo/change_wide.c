@@ -214,9 +214,13 @@ static uint32_t take_be32(slice *rest) {
     return n;
 }
 
+static bool is_position(slice position) {
+    return position.n >= 5 && position.p[0] == 'W';
+}
+
 /* Collections that are gone are left out. */
 static bool read_position(mongo_wide *w, slice position) {
-    if (position.n < 5 || position.p[0] != 'W') {
+    if (!is_position(position)) {
         return false;
     }
     slice rest = slice_skip(position, 1);
@@ -409,8 +413,21 @@ static uint32_t number_of(mongo_request *q) {
     return number;
 }
 
+/* After the end of a stream: if its database is gone, from the beginning of the one that has the name now. */
+static void start_after_end(mongo_opening *o, uint32_t database) {
+    if (!o->ended || !is_position(o->position)) {
+        return;
+    }
+    slice rest = slice_skip(o->position, 1);
+    if (take_be32(&rest) != database) {
+        o->position = SLICE_EMPTY;
+        o->since_s = MONGO_SINCE_EVER;
+    }
+}
+
 static err open_members(mongo_request *q) {
     wide_opening *o = opening_of(q);
+    start_after_end(o->given, o->deployment ? 0 : number_of(q));
     mongo_cursor *c = o->cursor = mongo_stream_cursor(q, o->given);
     mongo_wide *w = c->stream->wide = mem_zero(sizeof *w);
     *w = (mongo_wide){
@@ -441,13 +458,13 @@ err mongo_wide_open(mongo_request *q, mongo_opening *given, bool deployment) {
 
 /* ---- events of collections as a whole ---- */
 
-/* `to`: the new name; NULL: none. */
+/* `of` NULL: it is `invalidate`. `to`: the new name; NULL: none. */
 static void add_event(mongo_request *q, const char *operation, const mongo_watch *of, const container *to) {
     mongo_wide *w = wide_of(q);
     buf out = buf_init(BUF_NO_LIMIT), token = buf_init(BUF_NO_LIMIT);
     mql_builder event = mql_build(&out);
     add_position(w, NULL, SLICE_EMPTY, &token);
-    mongo_token_add(&event, SLICE_LIT("_id"), buf_view(&token));
+    mongo_token_add(&event, SLICE_LIT("_id"), of ? buf_view(&token) : mongo_position_ended(q->frame->arena, buf_view(&token)));
     mongo_add_text(&event, "operationType", slice_str(operation));
     mql_add(&event, SLICE_LIT("clusterTime"), mql_timestamp(q->frame->arena, (uint32_t)(q->now_ms / 1000), 1));
     mongo_add_date(&event, "wallTime", q->now_ms);
@@ -516,7 +533,8 @@ static void answer(mongo_request *q, err code) {
     mongo_wide *w = wide_of(q);
     buf token = buf_init(BUF_NO_LIMIT);
     add_position(w, NULL, SLICE_EMPTY, &token);
-    q->batch->token = arena_copy(q->frame->arena, buf_view(&token));
+    slice position = buf_view(&token);
+    q->batch->token = q->batch->cursor->ended ? mongo_position_ended(q->frame->arena, position) : arena_copy(q->frame->arena, position);
     buf_free(&token);
     mongo_streaming_free(q);
     mongo_batch_answer(q, code);

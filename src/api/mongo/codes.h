@@ -52,6 +52,7 @@ typedef enum mongo_code {
     CODE_DUPLICATE_KEY = 11000,
     CODE_INTERRUPTED = 11601,
     CODE_TOO_MANY_REQUESTS = 16500,
+    CODE_MISSING_FIELD = 40414,
     CODE_UNKNOWN_FIELD = 40415,
 } mongo_code;
 

@@ -1,8 +1,8 @@
 /* The commands, by name. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "api/mongo/mongo_int.h"
+#include "base/hash.h"
 
 enum {
     OPEN = MONGO_OPEN,
@@ -15,7 +15,7 @@ enum {
     VIEW = MONGO_VIEW,
 };
 
-/* Sorted by name, for the search. */
+/* Sorted by name. */
 static const mongo_command commands[] = {
     {"abortTransaction", ACCESS_READ, 0, mongo_abort_transaction},
     {"aggregate", ACCESS_READ, WITHIN | VIEW, mongo_aggregate},
@@ -94,18 +94,27 @@ static const mongo_command commands[] = {
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static int by_name(const void *key, const void *row) {
-    return slice_cmp(*(const slice *)key, slice_str(((const mongo_command *)row)->name));
+/* Open addressing: the index of a command plus 1; 0: free. */
+static uint8_t places[256];
+_Static_assert(COMMANDS < sizeof places / 2, "the table of names has room");
+
+static uint8_t *place_of(slice name) {
+    uint8_t at = (uint8_t)hash_bytes(name, 0);
+    while (places[at] && !slice_eq(slice_str(commands[places[at] - 1].name), name)) {
+        at++; /* modulo 256 */
+    }
+    return &places[at];
 }
 
-void mongo_commands_check(void) {
-    for (size_t i = 1; i < COMMANDS; i++) {
-        assert(strcmp(commands[i - 1].name, commands[i].name) < 0);
+void mongo_commands_open(void) {
+    for (size_t i = 0; i < COMMANDS; i++) {
+        *place_of(slice_str(commands[i].name)) = (uint8_t)(i + 1);
     }
 }
 
 const mongo_command *mongo_command_of(slice name) {
-    return bsearch(&name, commands, COMMANDS, sizeof *commands, by_name);
+    uint8_t place = *place_of(name);
+    return place ? &commands[place - 1] : NULL;
 }
 
 size_t mongo_commands(const mongo_command **list_out) {

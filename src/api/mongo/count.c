@@ -268,6 +268,9 @@ err mongo_distinct(mongo_request *q) {
     d->memory = arena_init_counted(q->op.budget);
     q->clean = free_values;
     TRY(mongo_arg_document(q, "query", &filter));
+    if (!mongo_may_have(q, "key") || mql_is_missing(mongo_arg(q, "key"))) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_MISSING_FIELD, "BSON field 'distinct.key' is missing but a required field");
+    }
     TRY(mongo_arg_text(q, "key", &key));
     TRY(split(q, key, d));
     d->find = find_of(q, filter);

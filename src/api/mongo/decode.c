@@ -12,24 +12,17 @@ mql_value mongo_member(slice document, const char *name) {
     return document.n && doc_find_member_counted(document, slice_str(name), &e, &passed) ? mql_of(&e) : mql_missing();
 }
 
-bool mongo_get(const mongo_request *q, const char *name, doc_element *e) {
+bool mongo_find_member(const mongo_request *q, const char *name, doc_element *e) {
+    const wire_message *m = &q->message;
     slice key = slice_str(name);
     uint64_t passed = 0;
-    if (!q->members_n) {
-        return doc_find_member_counted(q->message.body, key, e, &passed);
-    }
-    for (size_t i = 0; i < q->members_n; i++) {
-        if (slice_eq(q->members[i].key, key)) {
-            *e = q->members[i];
+    for (size_t i = 0; i < m->members_n && i < WIRE_MEMBERS; i++) {
+        if (slice_eq(m->members[i].key, key)) {
+            *e = m->members[i];
             return true;
         }
     }
-    return false;
-}
-
-mql_value mongo_arg(const mongo_request *q, const char *name) {
-    doc_element e;
-    return mongo_get(q, name, &e) ? mql_of(&e) : mql_missing();
+    return m->members_n > WIRE_MEMBERS && doc_find_member_counted(m->body, key, e, &passed);
 }
 
 static err wrong_type(mongo_request *q, const char *name, mql_value v, const char *expected) {
@@ -38,11 +31,12 @@ static err wrong_type(mongo_request *q, const char *name, mql_value v, const cha
 }
 
 static err arg_of_type(mongo_request *q, const char *name, bson_type_t type, const char *expected, slice *bytes_out) {
-    mql_value v = mongo_arg(q, name);
+    doc_element e;
     *bytes_out = SLICE_EMPTY;
-    if (mql_is_nullish(v)) {
+    if (!mongo_get(q, name, &e) || mql_is_nullish(mql_of(&e))) {
         return OK;
     }
+    mql_value v = mql_of(&e);
     if (v.type != type) {
         return wrong_type(q, name, v, expected);
     }
@@ -164,7 +158,8 @@ err mongo_list_begin(mongo_request *q, const char *name, mongo_list *list, size_
     } else {
         TRY(mongo_arg_array(q, name, &array));
         if (!array.n) {
-            return op_fail_as(&q->op, E_BAD_REQUEST, 40414, "BSON field '%s.%s' is missing but a required field", q->command->name, name);
+            return op_fail_as(&q->op, E_BAD_REQUEST, CODE_MISSING_FIELD, "BSON field '%s.%s' is missing but a required field",
+                              q->command->name, name);
         }
         *list = (mongo_list){0};
         doc_walk_init(&list->walk, array);
@@ -192,18 +187,25 @@ err mongo_check_ids(mongo_request *q, slice array) {
 
 /* ---- names ---- */
 
-static bool has_any(slice text, const char *characters) {
-    for (size_t i = 0; i < text.n; i++) {
-        if (!text.p[i] || strchr(characters, text.p[i])) {
-            return true;
-        }
+enum { NOT_IN_DATABASES = 1, NOT_IN_COLLECTIONS = 2, IN_NO_NAME = 3 };
+
+static const uint8_t refused[256] = {
+    [0] = IN_NO_NAME,         ['/'] = IN_NO_NAME,       ['\\'] = IN_NO_NAME,      ['$'] = IN_NO_NAME,       ['#'] = IN_NO_NAME,
+    ['?'] = IN_NO_NAME,       ['.'] = NOT_IN_DATABASES, [' '] = NOT_IN_DATABASES, ['"'] = NOT_IN_DATABASES, ['*'] = NOT_IN_DATABASES,
+    ['<'] = NOT_IN_DATABASES, ['>'] = NOT_IN_DATABASES, [':'] = NOT_IN_DATABASES, ['|'] = NOT_IN_DATABASES,
+};
+
+static bool has_any(slice name, uint8_t kind) {
+    uint8_t seen = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        seen |= refused[(unsigned char)name.p[i]];
     }
-    return false;
+    return seen & kind;
 }
 
 /* MongoDB's limits for names, and the core's. */
 err mongo_check_database(op *o, slice name) {
-    if (!name.n || name.n > 63 || has_any(name, "/\\. \"$*<>:|?#")) {
+    if (!name.n || name.n > 63 || has_any(name, NOT_IN_DATABASES)) {
         if (!slice_eq(name, SLICE_LIT("$external"))) {
             return op_fail_as(o, E_BAD_REQUEST, CODE_INVALID_NAMESPACE, "Invalid database name: '%.*s'", slice_shown(name), name.p);
         }
@@ -214,7 +216,7 @@ err mongo_check_database(op *o, slice name) {
 err mongo_check_collection(op *o, slice name) {
     bool hidden = slice_starts(name, SLICE_LIT("$cmd"));
     if (!name.n || name.n > 255 || name.p[0] == '.' || name.p[name.n - 1] == '.' || name.p[name.n - 1] == ' ' ||
-        (has_any(name, "$/\\#?") && !hidden)) {
+        (has_any(name, NOT_IN_COLLECTIONS) && !hidden)) {
         return op_fail_as(o, E_BAD_REQUEST, CODE_INVALID_NAMESPACE, "Invalid collection name: '%.*s'", slice_shown(name),
                           name.p ? name.p : "");
     }

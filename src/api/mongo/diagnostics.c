@@ -62,12 +62,12 @@ err mongo_connection_status(mongo_request *q) {
 
 err mongo_last_statistics(mongo_request *q) {
     const mongo_conn *c = q->conn;
-    if (!c->last_command[0]) {
+    if (!c->last_command) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "This connection has had no request yet.");
     }
     mql_builder *b = mongo_answer(q);
     mongo_add_text(b, "_t", SLICE_LIT("GetRequestStatisticsResponse"));
-    mongo_add_text(b, "CommandName", slice_str(c->last_command));
+    mongo_add_text(b, "CommandName", slice_str(c->last_command->name));
     mongo_add_double(b, "RequestCharge", c->last_charge_ru);
     mongo_add_double(b, "RequestDurationInMilliSeconds", c->last_ms);
     mongo_end(q);

@@ -2,6 +2,7 @@
 #include "api/mongo/aggregate.h"
 #include "api/mongo/batch.h"
 #include "api/mongo/change_stream.h"
+#include "api/mongo/memo.h"
 #include "api/mongo/plan.h"
 #include "api/mongo/scan.h"
 #include "api/mongo/sorter.h"
@@ -15,6 +16,11 @@ enum { SORT_STEPS = 1000000, FIRST_RING_METRES = 1000 };
 
 static err refuse_options(mongo_request *q) {
     static const char *const refused[] = {"returnKey", "showRecordId", "min", "max"};
+    uint64_t names = mongo_name_bit("tailable") | mongo_name_bit("awaitData") | mongo_name_bit("returnKey") |
+                     mongo_name_bit("showRecordId") | mongo_name_bit("min") | mongo_name_bit("max");
+    if (!(q->names & names)) {
+        return OK;
+    }
     if (mql_truth(mongo_arg(q, "tailable")) || mql_truth(mongo_arg(q, "awaitData"))) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE,
                           "tailable cursor requested on non capped collection: there are none; a change stream follows a collection");
@@ -32,8 +38,7 @@ typedef struct find_ask {
     int64_t batch_size;
     bool single, no_timeout;
     const mql_match *match; /* the filter, parsed; NULL: there is none */
-    item_key key;           /* if it is a find by key … */
-    bool by_key_alone;      /* … which says everything that the filter says */
+    bool by_key_alone;      /* a find by key, which says everything that the filter says */
     item_found found;
 } find_ask;
 
@@ -44,7 +49,7 @@ static err read_numbers(mongo_request *q, find_ask *a) {
     TRY(mongo_arg_count(q, "batchSize", &a->batch_size));
     TRY(mongo_arg_bool(q, "singleBatch", &a->single));
     TRY(mongo_arg_bool(q, "noCursorTimeout", &a->no_timeout));
-    if (skip < 0 || (a->batch_size < 0 && !mql_is_missing(mongo_arg(q, "batchSize")))) {
+    if (skip < 0 || (a->batch_size < 0 && mongo_may_have(q, "batchSize") && !mql_is_missing(mongo_arg(q, "batchSize")))) {
         return op_fail_as(&q->op, E_BAD_REQUEST, 51024, "BSON field '%s' value must be >= 0", skip < 0 ? "skip" : "batchSize");
     }
     a->single = a->single || limit < 0;
@@ -334,7 +339,9 @@ static mongo_cursor *make_cursor(mongo_request *q, const find_ask *a) {
     return c;
 }
 
-/* ---- a document by its key: the shortest way ---- */
+/* ---- a document by its key: the shortest way ----
+ *
+ * The key stays in q->call.read, also while a worker prepares something. */
 
 /* Tests and shows the document. */
 static err show_point(mongo_request *q) {
@@ -363,7 +370,7 @@ static void was_read(call *c) {
     mongo_request *q = (mongo_request *)c;
     batch_of(q)->cursor->ended = true;
     if (c->code == OK) {
-        mongo_index_uses_add(q->front->index_uses, q->container->space->container, SLICE_LIT("_id_"));
+        q->operation.by_key = true;
         ((find_ask *)q->state)->found = q->call.read.found;
         mongo_work(q, false, show_point, point_shown);
         return;
@@ -375,19 +382,58 @@ static void was_read(call *c) {
 static err prepare_point(mongo_request *q);
 static void read_point(mongo_request *q, err code);
 
-/* Writes the document straight into the reply. */
-static void answer_plain(mongo_request *q, const item_found *found) {
-    mql_builder *b = mongo_answer(q);
-    mongo_open_document(b, "cursor");
-    mongo_open_array(b, "firstBatch");
-    if (found) {
-        mql_add_next(b, mql_document(found->body));
+/* ---- the reply to a find by key ----
+ *
+ *   {cursor: {firstBatch: [document], id: 0, ns: "database.collection"}, ok: 1}
+ *
+ * It is written without a builder, since all its lengths are known before. */
+
+enum { DOUBLE_ONE_BYTES = 8 };
+static const char double_one[DOUBLE_ONE_BYTES] = {0, 0, 0, 0, 0, 0, (char)0xF0, 0x3F};
+
+static char *put(char *p, const void *bytes, size_t n) {
+    memcpy(p, bytes, n);
+    return p + n;
+}
+
+static char *put_length(char *p, size_t n) {
+    doc_store_i32(p, (int32_t)n);
+    return p + 4;
+}
+
+#define PUT_LIT(p, text) put((p), (text), sizeof(text) - 1)
+
+static void write_plain(char *p, slice document, slice database, slice collection) {
+    size_t name = database.n + 1 + collection.n + 1, rows = 4 + (document.n ? 3 + document.n : 0) + 1;
+    size_t cursor = 4 + 12 + rows + 4 + 8 + 4 + 4 + name + 1;
+    p = put_length(p, 4 + 8 + cursor + 4 + DOUBLE_ONE_BYTES + 1);
+    p = PUT_LIT(p, "\3cursor\0");
+    p = put_length(p, cursor);
+    p = PUT_LIT(p, "\4firstBatch\0");
+    p = put_length(p, rows);
+    if (document.n) {
+        p = PUT_LIT(p, "\0030\0"); /* a document at "0" */
+        p = put(p, document.p, document.n);
     }
-    mql_close(b);
-    mongo_add_long(b, "id", 0);
-    mongo_add_text(b, "ns", mongo_namespace(q->frame->arena, q->database, q->collection));
-    mql_close(b);
-    mongo_end(q);
+    p = PUT_LIT(p, "\0\022id\0\0\0\0\0\0\0\0\0\2ns\0");
+    p = put_length(p, name);
+    p = put(p, database.p, database.n);
+    *p++ = '.';
+    p = put(p, collection.p, collection.n);
+    p = PUT_LIT(p, "\0\0\1ok\0");
+    p = put(p, double_one, sizeof double_one);
+    *p = 0;
+}
+
+static void answer_plain(mongo_request *q, const item_found *found) {
+    enum { AROUND_BYTES = 128 };
+    slice document = found ? found->body : SLICE_EMPTY;
+    buf *out = mongo_answer_bytes(q);
+    if (buf_reserve(out, AROUND_BYTES + document.n + q->database.n + q->collection.n)) {
+        write_plain(out->p + out->n, document, q->database, q->collection);
+        out->n += (size_t)doc_load_i32(out->p + out->n);
+    }
+    mongo_end_bytes(q);
 }
 
 /* A large document is read again, and copied in pieces of work. */
@@ -406,9 +452,7 @@ static void was_read_plain(call *c) {
         return;
     }
     q->op.detail_n = 0;
-    if (c->code == OK) {
-        mongo_index_uses_add(q->front->index_uses, q->container->space->container, SLICE_LIT("_id_"));
-    }
+    q->operation.by_key = c->code == OK;
     answer_plain(q, c->code == OK ? &found : NULL);
     item_give(&found);
 }
@@ -427,13 +471,11 @@ static void read_point(mongo_request *q, err code) {
         return;
     }
     call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read);
-    q->call.read.key = ((find_ask *)q->state)->key;
     call_read_submit(&q->call.read);
 }
 
 static void read_plain(mongo_request *q) {
     call_read_init(&q->call.read, &q->front->core, &q->frame->client, &q->op, q->container, was_read_plain);
-    q->call.read.key = ((find_ask *)q->state)->key;
     call_read_submit(&q->call.read);
 }
 
@@ -495,16 +537,23 @@ static err find_in_view(mongo_request *q, const find_ask *a) {
     return OK;
 }
 
+/* Most collections have no options: they are no views, and have no collation. */
+static bool is_plain(const mongo_request *q) {
+    return q->container && !mongo_may_have(q, "collation") && !mongo_memo_options(q->container).n;
+}
+
 err mongo_find_documents(mongo_request *q) {
-    find_ask *a = q->state = arena_new(q->frame->arena, find_ask);
+    find_ask *a = q->state = arena_alloc(q->frame->arena, sizeof *a);
     TRY(read_ask(q, a));
     TRY(mongo_find_collection(q));
-    if (q->container && mongo_is_view(q->container)) {
+    bool plain = is_plain(q);
+    if (!plain && q->container && mongo_is_view(q->container)) {
         return find_in_view(q, a);
     }
-    TRY(mongo_arg_collation(q, &a->find.collation));
+    TRY(plain ? OK : mongo_arg_collation(q, &a->find.collation));
     bool by_key = q->container && !q->transaction && a->find.filter.n && !a->find.skip && !a->find.collation.n &&
-                  mql_is_missing(a->find.hint) && mongo_plan_point(&q->op, q->container, a->find.filter, &a->key, &a->by_key_alone);
+                  mql_is_missing(a->find.hint) &&
+                  mongo_plan_point(&q->op, q->container, a->find.filter, &q->call.read.key, &a->by_key_alone);
     if (by_key && a->by_key_alone && a->find.projection.n <= 5 && a->find.variables.n <= 5) {
         read_plain(q);
     } else if (by_key) {
@@ -595,6 +644,7 @@ err mongo_get_more(mongo_request *q) {
         mongo_cursors_give(q->front->cursors, c, q->started_us);
         return E_FORBIDDEN;
     }
+    q->operation.timed = c->container ? c->container->space->container + 1 : 0;
     more_ask *a = q->state = arena_new(q->frame->arena, more_ask);
     if (c->limit_ms && !c->stream) {
         mongo_operation_limit(q, c->limit_ms);

@@ -39,25 +39,22 @@ static err check_access(mongo_request *q) {
     return OK;
 }
 
-/* Handlers look for their arguments by name, one after the other: usually in q->members. */
+/* Handlers look for their arguments by name, one after the other. */
 static err check_members(mongo_request *q) {
     enum { MEMBERS_MAX = 1000 };
-    doc_walk w;
-    doc_element e;
-    size_t n = 0;
-    for (doc_walk_init(&w, q->message.body); n <= MEMBERS_MAX && doc_walk_next(&w, &e); n++) {
-        if (n < MONGO_MEMBERS) {
-            q->members[n] = e;
-        }
+    const wire_message *m = &q->message;
+    for (size_t i = 0; i < m->members_n && i < WIRE_MEMBERS; i++) {
+        q->names |= mongo_name_bit(m->members[i].key.p);
     }
-    q->members_n = n <= MONGO_MEMBERS ? n : 0;
-    return n <= MEMBERS_MAX ? OK
-                            : op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "A command has %d members at most.", MEMBERS_MAX);
+    q->names = m->members_n > WIRE_MEMBERS ? UINT64_MAX : q->names;
+    return m->members_n <= MEMBERS_MAX
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "A command has %d members at most.", MEMBERS_MAX);
 }
 
-static err find_command(mongo_request *q, doc_element *first) {
-    doc_walk w;
-    if (!doc_walk_init(&w, q->message.body) || !doc_walk_next(&w, first)) {
+static err find_command(mongo_request *q) {
+    const doc_element *first = &q->message.members[0];
+    if (!q->message.members_n) {
         return op_fail_as(&q->op, E_BAD_REQUEST, CODE_COMMAND_NOT_FOUND, "no such command: ''");
     }
     q->command = mongo_command_of(first->key);
@@ -89,7 +86,8 @@ static err read_database(mongo_request *q) {
     return mongo_check_database(&q->op, q->database);
 }
 
-static err read_collection(mongo_request *q, const doc_element *first) {
+static err read_collection(mongo_request *q) {
+    const doc_element *first = &q->message.members[0];
     if (!(q->command->flags & MONGO_NAMED)) {
         return OK;
     }
@@ -105,12 +103,11 @@ static bool ends_transaction(const mongo_request *q) {
 }
 
 static err start(mongo_request *q) {
-    doc_element first = {0};
-    TRY(find_command(q, &first));
+    TRY(find_command(q));
     TRY(check_members(q));
     TRY(read_database(q));
     TRY(check_access(q));
-    TRY(read_collection(q, &first));
+    TRY(read_collection(q));
     if (!(q->command->flags & MONGO_OPEN)) {
         mongo_operation_begin(q);
     }
@@ -129,16 +126,14 @@ static void dispatch(mongo_request *q) {
 
 /* ---- requests ---- */
 
-/* A page of a find is large, and is set when it begins. */
-enum { PAGE_AT = offsetof(call_find, page), CALL_BYTES = PAGE_AT > sizeof(call_follow) ? PAGE_AT : sizeof(call_follow) };
-
 static mongo_request *make_request(frames_request *frame) {
     mongo_request *q = arena_alloc(frame->arena, sizeof *q);
     net_loop *loop = frame->client.loop;
-    memset(&q->call, 0, CALL_BYTES);
-    memset((char *)q + sizeof q->call, 0, sizeof *q - sizeof q->call);
+    memset(&q->call.any, 0, sizeof q->call.any); /* the rest is set when a call begins */
+    memset((char *)q + sizeof q->call, 0, offsetof(mongo_request, op) - sizeof q->call);
+    wire_clear(&q->message);
     q->frame = frame;
-    q->front = frame->context;
+    q->front = frames_context(frame->conn);
     q->conn = frames_state(frame->conn);
     q->started_us = clock_monotonic_us(net_loop_clock(loop));
     q->now_ms = net_loop_wall_ms(loop);
@@ -287,7 +282,7 @@ mongo_front *mongo_open(const mongo_options *options) {
     random_seed_system(&random);
     random_bytes(&random, front->process_id, sizeof front->process_id);
     atomic_init(&front->object_ids, random_u64(&random));
-    mongo_commands_check();
+    mongo_commands_open();
     mongo_filter_register();
     mongo_update_register();
     mongo_adopt_register();

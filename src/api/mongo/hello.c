@@ -149,7 +149,7 @@ static void stream(mongo_hello_state *s) {
     s->before = arena_marked(q->frame->arena);
     q->message.reply_id = ++s->replies;
     q->reply_start = wire_begin(out, &q->message, true);
-    q->reply = mql_build(out);
+    mql_begin(&q->reply, out);
     add_hello(q, &q->reply, s->is_master);
     mongo_add_double(&q->reply, "ok", 1);
     mql_built(&q->reply);

@@ -471,6 +471,14 @@ err mongo_replace_indexes(mongo_request *q, mongo_handler then) {
 }
 
 err mongo_create_indexes(mongo_request *q) {
+    slice given;
+    TRY(mongo_arg_array(q, "indexes", &given));
+    if (!given.n) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_MISSING_FIELD, "BSON field 'createIndexes.indexes' is missing but a required field");
+    }
+    if (mql_length(mql_array(given)) == 0) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "Must specify at least one index to create");
+    }
     TRY(mongo_need_writable(q));
     if (q->container) {
         return create_in(q);
@@ -721,8 +729,17 @@ err mongo_modify_index(mongo_request *q, mongo_memo *memo) {
 
 /* ---- $indexStats ---- */
 
+static uint64_t times_used(const mongo_request *q, const mongo_index *x) {
+    uint32_t container = q->container->space->container;
+    mongo_times times = {0};
+    if (slice_eq(x->name, SLICE_LIT("_id_"))) {
+        mongo_operations_times(q->front->operations, container, &times);
+    }
+    return times.by_key + mongo_index_uses_of(q->front->index_uses, container, x->name);
+}
+
 static void add_index_stats(mongo_request *q, mql_builder *b, const mongo_index *x, slice host) {
-    uint64_t times = mongo_index_uses_of(q->front->index_uses, q->container->space->container, x->name);
+    uint64_t times = times_used(q, x);
     mongo_add_text(b, "name", x->name);
     mongo_add_document(b, "key", x->key);
     mongo_add_text(b, "host", host);

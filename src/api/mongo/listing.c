@@ -241,7 +241,9 @@ err mongo_list_databases(mongo_request *q) {
 static err read_scale(mongo_request *q, int64_t *scale) {
     *scale = 1;
     TRY(mongo_arg_count(q, "scale", scale));
-    return *scale > 0 ? OK : op_fail_as(&q->op, E_BAD_REQUEST, CODE_BAD_VALUE, "scale has to be > 0");
+    return *scale > 0
+               ? OK
+               : op_fail_as(&q->op, E_BAD_REQUEST, 51024, "BSON field 'scale' value must be >= 1, actual value '%lld'", (long long)*scale);
 }
 
 static void add_coll_stats(mongo_request *q, mql_builder *b, int64_t scale) {

@@ -38,9 +38,12 @@ mongo_memo mongo_memo_of(const container *c) {
     };
 }
 
+slice mongo_memo_options(const container *c) {
+    return bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT);
+}
+
 mql_value mongo_memo_option(const container *c, const char *name) {
-    slice options = bytes_of(c->memo, "options", BSON_TYPE_DOCUMENT);
-    return options.n ? mongo_member(options, name) : mql_missing();
+    return mongo_member(mongo_memo_options(c), name);
 }
 
 bool mongo_memo_has_text(const container *c) {

@@ -23,6 +23,7 @@ typedef struct mongo_memo {
 
 /* Reads the memo. Slices point into the container's memo, or are constant. */
 mongo_memo mongo_memo_of(const container *c);
+slice mongo_memo_options(const container *c);                      /* empty: none */
 mql_value mongo_memo_option(const container *c, const char *name); /* one of its options; missing: there is none */
 bool mongo_memo_has_text(const container *c);                      /* false: certainly no text index */
 slice mongo_memo_write(arena *a, const mongo_memo *memo);

@@ -67,15 +67,13 @@ typedef struct mongo_conn {
     mongo_hello_state *hello; /* a hello that waits for a change of the topology; NULL: none */
 
     /* of the last request, for getLastRequestStatistics */
-    char last_command[MONGO_NAME_SHOWN + 1];
+    const struct mongo_command *last_command; /* NULL: there was none */
     double last_charge_ru, last_ms;
 } mongo_conn;
 
 #define MONGO_VERSION "7.0.0" /* the MongoDB release whose behaviour clients may expect */
 
 /* ---- a request ---- */
-
-enum { MONGO_MEMBERS = 16 };
 
 /* OK: the request was answered, or a call was submitted whose `done` answers it. An error is answered by the caller. */
 typedef err (*mongo_handler)(mongo_request *q);
@@ -99,7 +97,7 @@ typedef struct mongo_command {
 } mongo_command;
 
 const mongo_command *mongo_command_of(slice name); /* NULL: there is none */
-void mongo_commands_check(void);                   /* at start: the table is sorted */
+void mongo_commands_open(void);                    /* before the first of them is looked up */
 size_t mongo_commands(const mongo_command **list_out);
 
 /* The logical session that a request names (retry.h). */
@@ -128,10 +126,6 @@ struct mongo_request {
     frames_request *frame;
     mongo_front *front;
     mongo_conn *conn;
-    op op;
-    wire_message message;
-    doc_element members[MONGO_MEMBERS]; /* of the command, to be found quickly … */
-    size_t members_n;                   /* … unless there are more: then 0 */
     const mongo_command *command;
     slice database;   /* $db */
     slice collection; /* of a command with MONGO_NAMED */
@@ -145,10 +139,12 @@ struct mongo_request {
     struct mongo_reading *reading;
     struct mongo_streaming *streaming; /* change_stream_int.h */
     container *container;              /* a reference, released when the request ends; NULL: none */
+    uint64_t names;                    /* mongo_name_bit of each member of the command */
 
-    bool holds;     /* its connection's other requests wait for it */
-    bool large;     /* the message is: parsing it is left to workers */
-    uint64_t steps; /* this and the next two: work.h */
+    int64_t streams; /* the cursor whose next batch follows without being asked for; 0: none (exhaust.c) */
+    bool holds;      /* its connection's other requests wait for it */
+    bool large;      /* the message is: parsing it is left to workers */
+    uint64_t steps;  /* this and the next two: work.h */
     mongo_handler work;
     void (*worked)(mongo_request *q, err code);
 
@@ -170,12 +166,26 @@ struct mongo_request {
 
     size_t reply_start;
     bool replying;
+
+    /* Not zeroed when the request is made, since it is large: op_init, wire_clear and mongo_answer do what is needed. */
+    op op;
+    wire_message message;
     mql_builder reply;
 };
 
 /* ---- decoding ---- */
 
-bool mongo_get(const mongo_request *q, const char *name, doc_element *e); /* a member of the command */
+/* Most arguments that a handler asks for are not given: a set of bits tells so for most of them. */
+static inline uint64_t mongo_name_bit(const char *name) {
+    return (uint64_t)1 << (((unsigned char)name[0] + (name[0] ? 27u * (unsigned char)name[1] : 0)) % 64);
+}
+static inline bool mongo_may_have(const mongo_request *q, const char *name) {
+    return q->names & mongo_name_bit(name);
+}
+bool mongo_find_member(const mongo_request *q, const char *name, doc_element *e);
+static inline bool mongo_get(const mongo_request *q, const char *name, doc_element *e) { /* a member of the command */
+    return mongo_may_have(q, name) && mongo_find_member(q, name, e);
+}
 /* `hint`: the name or the key of an index; missing: none. */
 MUST_CHECK err mongo_arg_hint(mongo_request *q, mql_value *hint_out);
 MUST_CHECK err mongo_check_hint(op *o, mql_value given, mql_value *hint_out);
@@ -183,8 +193,11 @@ MUST_CHECK err mongo_check_hint(op *o, mql_value given, mql_value *hint_out);
 MUST_CHECK err mongo_arg_collation(mongo_request *q, slice *collation_out);
 MUST_CHECK err mongo_collation_of(mongo_request *q, slice given, slice *collation_out);
 
-mql_value mongo_member(slice document, const char *name);      /* missing: there is none */
-mql_value mongo_arg(const mongo_request *q, const char *name); /* of the command */
+mql_value mongo_member(slice document, const char *name);                     /* missing: there is none */
+static inline mql_value mongo_arg(const mongo_request *q, const char *name) { /* of the command */
+    doc_element e;
+    return mongo_get(q, name, &e) ? mql_of(&e) : mql_missing();
+}
 
 /* Reads an argument of one type. Null and missing leave the output unchanged. 14 (TypeMismatch): it has another type. */
 MUST_CHECK err mongo_arg_document(mongo_request *q, const char *name, slice *document_out); /* else empty */
@@ -223,9 +236,15 @@ MUST_CHECK err mongo_need_writable(mongo_request *q);   /* … and 166 if it is 
 
 mql_builder *mongo_answer(mongo_request *q); /* begins the reply document */
 void mongo_end(mongo_request *q);            /* adds ok: 1 */
+buf *mongo_answer_bytes(mongo_request *q);   /* the same for a handler that appends the whole document itself, with its ok … */
+void mongo_end_bytes(mongo_request *q);      /* … and ends it so */
 err mongo_ok(mongo_request *q);              /* {ok: 1} */
 void mongo_fail(mongo_request *q, err code);
 void mongo_release(mongo_conn *c); /* front.c: the request that held the connection has ended */
+
+/* ---- streams of batches (exhaust.c) ---- */
+void mongo_exhaust_offer(mongo_request *q, int64_t cursor); /* before the answer: it may be followed by the cursor's next batch */
+void mongo_exhaust_go_on(mongo_request *q);                 /* instead of frames_end, if it is */
 
 /* An error as MongoDB has it. The message is in the operation's arena, or constant. */
 typedef struct mongo_error {

@@ -180,7 +180,7 @@ static void grow(stripe *s) {
     s->timed_room = room;
 }
 
-static void note_time(stripe *s, uint32_t container, mongo_use use, int64_t us) {
+static void note_time(stripe *s, uint32_t container, mongo_use use, int64_t us, bool by_key) {
     if (2 * s->timed_n >= s->timed_room && s->timed_room < OPERATIONS_TIMED_MAX) {
         grow(s);
     }
@@ -191,6 +191,7 @@ static void note_time(stripe *s, uint32_t container, mongo_use use, int64_t us) 
     }
     x->times.count[use]++;
     x->times.us[use] += (uint64_t)us;
+    x->times.by_key += by_key;
 }
 
 void mongo_operations_times(mongo_operations *t, uint32_t container, mongo_times *times) {
@@ -200,10 +201,12 @@ void mongo_operations_times(mongo_operations *t, uint32_t container, mongo_times
         stripe *s = &t->stripes[i];
         pthread_mutex_lock(&s->lock);
         const timed *x = s->timed_room ? place_of(s->timed, s->timed_room, container) : NULL;
-        for (int use = 0; x && x->container == container && use < USES; use++) {
+        bool known = x && x->container == container;
+        for (int use = 0; known && use < USES; use++) {
             times->count[use] += x->times.count[use];
             times->us[use] += x->times.us[use];
         }
+        times->by_key += known ? x->times.by_key : 0;
         pthread_mutex_unlock(&s->lock);
     }
 }
@@ -233,8 +236,9 @@ void mongo_operation_end(mongo_request *q, int64_t us) {
     pthread_mutex_lock(&s->lock);
     x->next->prev = x->prev;
     x->prev->next = x->next;
-    if (q->container) {
-        note_time(s, q->container->space->container + 1, use_of(q->command), us);
+    uint32_t timed = q->container ? q->container->space->container + 1 : x->timed;
+    if (timed) {
+        note_time(s, timed, use_of(q->command), us, x->by_key);
     }
     pthread_mutex_unlock(&s->lock);
 }

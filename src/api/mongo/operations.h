@@ -22,6 +22,8 @@ struct mongo_operation {
     atomic_int killed_by; /* the code of the error that it will be answered with; 0: it goes on */
     net_delay limit;
     int64_t limit_ms; /* maxTimeMS; 0: none */
+    bool by_key;      /* it has read a document by its key */
+    uint32_t timed;   /* the number of the collection that its time counts for, plus 1, if that is not q->container's; 0: none */
 };
 
 enum { OPERATIONS_COMMAND_BYTES = 1024, OPERATIONS_TIMED_MAX = 4096 };
@@ -45,5 +47,6 @@ void mongo_operations_list(struct mongo_front *front, int64_t now_us, buf *out);
 typedef enum mongo_use { USE_QUERIES, USE_GETMORE, USE_INSERT, USE_UPDATE, USE_REMOVE, USE_COMMANDS, USES } mongo_use;
 typedef struct mongo_times {
     uint64_t count[USES], us[USES];
+    uint64_t by_key; /* documents read by their key: uses of the index of _id */
 } mongo_times;
 void mongo_operations_times(mongo_operations *t, uint32_t container, mongo_times *times_out);

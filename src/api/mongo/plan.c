@@ -76,20 +76,27 @@ static void add_filter(planner *p, const mongo_find *f, bool implied) {
 
 /* ---- keys ---- */
 
-/* The value that the filter's top level requires of a path: {path: value} or {path: {$eq: value}}. */
-static bool required_value(slice filter, slice path, mql_value *value_out) {
-    doc_element e, inner;
+/* The value that a member of the filter requires: {path: value} or {path: {$eq: value}}. */
+static bool value_of(const doc_element *e, mql_value *value_out) {
+    doc_element inner;
     doc_walk w;
-    uint64_t passed = 0;
-    if (!doc_find_member_counted(filter, path, &e, &passed)) {
-        return false;
-    }
-    *value_out = mql_of(&e);
-    if (e.type == BSON_TYPE_DOCUMENT && doc_walk_init(&w, e.value) && doc_walk_next(&w, &inner) && inner.key.n && inner.key.p[0] == '$') {
+    *value_out = mql_of(e);
+    if (e->type == BSON_TYPE_DOCUMENT && doc_walk_init(&w, e->value) && doc_walk_next(&w, &inner) && inner.key.n && inner.key.p[0] == '$') {
         *value_out = mql_of(&inner);
         return slice_eq(inner.key, SLICE_LIT("$eq")) && !doc_walk_next(&w, &inner);
     }
-    return e.type != BSON_TYPE_REGEX && e.type != BSON_TYPE_UNDEFINED;
+    return e->type != BSON_TYPE_REGEX && e->type != BSON_TYPE_UNDEFINED;
+}
+
+/* The same for a path, at the filter's top level. */
+static bool required_value(slice filter, slice path, mql_value *value_out) {
+    doc_element e;
+    uint64_t passed = 0;
+    return doc_find_member_counted(filter, path, &e, &passed) && value_of(&e, value_out);
+}
+
+static bool is_only_member(slice document, const doc_element *e) {
+    return e->key.p == document.p + 4 + 1 && e->value.p + e->value.n + 1 == document.p + document.n;
 }
 
 static slice dotted_of(arena *a, const doc_path *path) {
@@ -118,17 +125,19 @@ static bool partition_of(op *o, const container *c, slice filter, pkey *partitio
 bool mongo_plan_point(op *o, const container *c, slice filter, item_key *key_out, bool *alone_out) {
     mql_value id;
     pkey partition;
-    if (c->row.n != 1 || !required_value(filter, SLICE_LIT("_id"), &id) || id.type == BSON_TYPE_ARRAY ||
-        !partition_of(o, c, filter, &partition)) {
+    doc_element member;
+    uint64_t passed = 0;
+    if (c->row.n != 1 || !doc_find_member_counted(filter, SLICE_LIT("_id"), &member, &passed) || !value_of(&member, &id) ||
+        id.type == BSON_TYPE_ARRAY || !partition_of(o, c, filter, &partition)) {
         return false;
     }
     doc_element e = {.type = id.type, .value = id.bytes};
-    buf row = buf_init(LIMIT_ROW_BYTES);
+    char room[LIMIT_ROW_BYTES];
+    buf row = {.p = room, .cap = sizeof room, .max = sizeof room};
     row_add(&row, &c->row, 0, &e);
     bool good = buf_ok(&row);
     slice bytes = good ? arena_copy(o->arena, buf_view(&row)) : SLICE_EMPTY;
-    buf_free(&row);
-    *alone_out = mql_length(mql_document(filter)) == 1 + (size_t)c->key.n;
+    *alone_out = c->key.n ? mql_length(mql_document(filter)) == 1 + (size_t)c->key.n : is_only_member(filter, &member);
     good = good && item_check_key(o, c, c->key.n ? &partition : NULL, bytes, key_out) == OK;
     o->detail_n = 0;
     return good;

@@ -118,9 +118,7 @@ static void remember(mongo_request *q, int64_t us) {
     if (!q->command || q->command->flags & MONGO_SILENT) {
         return;
     }
-    size_t n = strnlen(q->command->name, MONGO_NAME_SHOWN);
-    memcpy(c->last_command, q->command->name, n);
-    c->last_command[n] = 0;
+    c->last_command = q->command;
     c->last_charge_ru = q->op.charge_ru;
     c->last_ms = (double)us / 1000;
 }
@@ -154,6 +152,10 @@ static void finish(mongo_request *q, int32_t status) {
     }
     if (q->message.more_to_come) {
         frames_abandon(q->frame);
+    }
+    if (q->streams) {
+        mongo_exhaust_go_on(q);
+        return;
     }
     mongo_conn *conn = q->conn;
     bool holds = q->holds, others = holds && conn->waiting_n; /* the connection lives as long as one of its requests */
@@ -189,16 +191,24 @@ static void compressed(mongo_request *q, err code) {
     finish(q, 0);
 }
 
-mql_builder *mongo_answer(mongo_request *q) {
+buf *mongo_answer_bytes(mongo_request *q) {
     buf *out = frames_out(q->frame);
-    q->reply_start = wire_begin(out, &q->message, false);
-    q->reply = mql_build(out);
+    q->reply_start = wire_begin(out, &q->message, q->streams != 0);
     q->replying = true;
+    return out;
+}
+
+mql_builder *mongo_answer(mongo_request *q) {
+    mql_begin(&q->reply, mongo_answer_bytes(q));
     return &q->reply;
 }
 
 void mongo_end(mongo_request *q) {
     close_reply(q, 1);
+    mongo_end_bytes(q);
+}
+
+void mongo_end_bytes(mongo_request *q) {
     if (is_compressed(q)) {
         mongo_work(q, frames_out(q->frame)->n - q->reply_start > MONGO_LARGE_BYTES, compress, compressed);
         return;
@@ -259,6 +269,7 @@ void mongo_fail(mongo_request *q, err code) {
     mongo_error e;
     mongo_error_of(&q->op, q->frame->arena, code, &e);
     mongo_error_of_kill(q, code, &e);
+    q->streams = 0;
     if (q->replying) {
         frames_abandon(q->frame);
     }

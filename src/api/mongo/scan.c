@@ -54,6 +54,7 @@ static void read_page(mongo_request *q) {
     q->call.find.find.order = f->order;
     q->call.find.find.counts = f->counts;
     q->call.find.find.each = f->each;
+    q->call.find.find.verified = s->verified;
     if (f->one_partition) {
         q->call.find.find.scope = query_scope_partition(&f->partition);
     }

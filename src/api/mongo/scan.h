@@ -13,6 +13,7 @@ struct mongo_scan {
     mongo_handler page; /* called after each page; calls mongo_scan_next to continue. NULL: the next page follows at once */
     mongo_handler done;
     size_t rows_max;      /* documents of a page; 0: the core's limit */
+    bool verified;        /* as in query_find */
     container *container; /* in a transaction: another one than the request's; NULL: the request's */
     bool paused;          /* in a transaction: `take` wants the page to end before the next document */
     uint64_t times;       /* how many documents the one that is taken stands for (query_found) */

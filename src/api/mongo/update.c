@@ -11,6 +11,10 @@ static err wrong(mongo_request *q, const char *what) {
     return op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "%s", what);
 }
 
+static err missing(mongo_request *q, const char *what) {
+    return op_fail_as(&q->op, E_BAD_REQUEST, CODE_MISSING_FIELD, "BSON field '%s' is missing but a required field", what);
+}
+
 static slice document_in(slice statement, const char *name, bson_type_t type) {
     mql_value v = mongo_member(statement, name);
     return v.type == type ? v.bytes : SLICE_EMPTY;
@@ -27,6 +31,9 @@ static err read_update(mongo_request *q, slice each, mongo_statement *s) {
         .upsert = mql_truth(mongo_member(each, "upsert")),
         .multi = mql_truth(mongo_member(each, "multi")),
     };
+    if (mql_is_missing(update)) {
+        return missing(q, "update.updates.u");
+    }
     if (!s->filter.n || (update.type != BSON_TYPE_DOCUMENT && update.type != BSON_TYPE_ARRAY)) {
         return wrong(q, "An update has a filter 'q' and an update 'u', which is a document or an array.");
     }
@@ -39,6 +46,9 @@ static err read_delete(mongo_request *q, slice each, mongo_statement *s) {
     *s = (mongo_statement){.filter = document_in(each, "q", BSON_TYPE_DOCUMENT),
                            .update = mql_missing(),
                            .collation = document_in(each, "collation", BSON_TYPE_DOCUMENT)};
+    if (mql_is_missing(limit)) {
+        return missing(q, "delete.deletes.limit");
+    }
     if (!s->filter.n || !mql_as_integer(limit, &n) || n < 0 || n > 1) {
         return wrong(q, "A delete has a filter 'q' and a 'limit' of 0 or 1.");
     }

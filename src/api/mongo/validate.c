@@ -1,8 +1,8 @@
 /* validate: reads all documents of a collection, and then the documents of each index in the index's order, and tells what is wrong.
  *
- * An index is right if it gives each document that has a key in it once, in the order of the keys. Writes that come between the two
- * readings would look like damage: so the marks of the ranges are compared, and if they have changed, what differs is read again, up to
- * TRIES times. */
+ * An index is right if it gives each document that has a key in it once, by an entry with that key, in the order of the keys. Writes that
+ * come between the two readings would look like damage: so the marks of the ranges are compared, and if they have changed, what differs is
+ * read again, up to TRIES times. */
 #include "api/mongo/collections.h"
 #include "api/mongo/filter_kind.h"
 #include "api/mongo/scan.h"
@@ -19,6 +19,7 @@ typedef struct checked {
     uint64_t keys_n, documents_n;
     uint64_t found_n; /* documents that the index gave */
     bool misplaced;   /* they were not in its order */
+    bool broken;      /* it could not be read to its end */
 } checked;
 
 typedef struct validation {
@@ -31,6 +32,7 @@ typedef struct validation {
     mongo_scope scope;
     const mql_match *validator; /* NULL: the collection has none */
     uint64_t documents, invalid, strange;
+    bool broken; /* the documents could not be read to their end */
     arena scratch;
     buf last; /* the key of the document before */
 } validation;
@@ -218,11 +220,11 @@ static bool is_counted(const mongo_request *q) { /* expired documents count unti
 }
 
 static bool is_right(const checked *x) {
-    return !x->order.n || (x->found_n == x->documents_n && !x->misplaced);
+    return !x->broken && (!x->order.n || (x->found_n == x->documents_n && !x->misplaced));
 }
 
 static bool all_right(const mongo_request *q, const validation *v) {
-    bool right = !v->invalid && (!is_counted(q) || range_usage_of_all(q->container).items == v->documents);
+    bool right = !v->invalid && !v->broken && (!is_counted(q) || range_usage_of_all(q->container).items == v->documents);
     for (size_t i = 0; i < v->n; i++) {
         right = right && is_right(&v->list[i]);
     }
@@ -259,9 +261,15 @@ static void add_problems(mongo_request *q, mql_builder *b, const validation *v, 
         mql_add_next(b, mql_text(a, arena_printf(a, "%llu documents are counted, and %llu were found", (unsigned long long)counted,
                                                  (unsigned long long)v->documents)));
     }
+    if (v->broken) {
+        mql_add_next(b, mql_text(a, SLICE_LIT("the documents cannot all be read: the server's log says why")));
+    }
     for (size_t i = 0; quiet && i < v->n; i++) {
         const checked *x = &v->list[i];
-        if (!is_right(x)) {
+        if (x->broken) {
+            mql_add_next(b, mql_text(a, arena_printf(a, "index %.*s leads to documents that cannot be read", slice_shown(x->index.name),
+                                                     x->index.name.p)));
+        } else if (!is_right(x)) {
             mql_add_next(b, mql_text(a, arena_printf(a, "index %.*s has %llu of %llu documents%s", slice_shown(x->index.name),
                                                      x->index.name.p, (unsigned long long)x->found_n, (unsigned long long)x->documents_n,
                                                      x->misplaced ? ", not in their order" : "")));
@@ -286,7 +294,7 @@ static err answer(mongo_request *q, bool quiet) {
         mql_close(b);
     }
     mql_close(b);
-    mongo_add_bool(b, "valid", quiet ? all_right(q, v) : !v->invalid);
+    mongo_add_bool(b, "valid", quiet ? all_right(q, v) : !v->invalid && !v->broken);
     mongo_add_bool(b, "repaired", false);
     add_problems(q, b, v, quiet);
     mongo_end(q);
@@ -300,23 +308,36 @@ static err read_all(mongo_request *q) {
     v->at = v->n;
     v->marks = marks_of(q->container);
     v->documents = v->invalid = v->strange = 0;
+    v->broken = false;
     for (size_t i = 0; i < v->n; i++) {
         checked *x = &v->list[i];
         x->keys_n = x->documents_n = x->found_n = 0;
-        x->misplaced = false;
+        x->misplaced = x->broken = false;
     }
     v->find.order = SLICE_EMPTY;
+    v->scan.verified = false;
     mongo_scan_start(q, &v->scan);
+    return OK;
+}
+
+/* What the store cannot read is damage too: it ends this part, and not the command. */
+static err note_broken(mongo_request *q, validation *v) {
+    if (v->scan.code != E_STORE_CORRUPT) {
+        return v->scan.code;
+    }
+    q->op.detail_n = 0;
+    *(v->at == v->n ? &v->broken : &v->list[v->at].broken) = true;
     return OK;
 }
 
 static err read_next(mongo_request *q) {
     validation *v = validation_of(q);
-    TRY(v->scan.code);
+    TRY(note_broken(q, v));
     for (v->at = v->at == v->n ? 0 : v->at + 1; v->at < v->n; v->at++) {
         if (v->list[v->at].order.n) {
             buf_clear(&v->last);
             v->find.order = v->list[v->at].order;
+            v->scan.verified = true;
             mongo_scan_start(q, &v->scan);
             return OK;
         }

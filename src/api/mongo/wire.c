@@ -64,12 +64,12 @@ bool wire_next(slice *rest, slice *document_out) {
     return true;
 }
 
-static bool is_sound(slice document, unsigned depth) {
-    return doc_is_well_formed(document, depth) && doc_texts_are_utf8(document);
+static bool take_document(slice *rest, unsigned depth, slice *document_out) {
+    return wire_next(rest, document_out) && doc_is_sound(*document_out, depth);
 }
 
-static bool take_document(slice *rest, unsigned depth, slice *document_out) {
-    return wire_next(rest, document_out) && is_sound(*document_out, depth);
+static bool take_body(slice *rest, wire_message *m) {
+    return wire_next(rest, &m->body) && doc_is_sound_listed(m->body, WIRE_DEPTH, m->members, WIRE_MEMBERS, &m->members_n);
 }
 
 /* ---- OP_MSG ---- */
@@ -110,7 +110,7 @@ static err read_section(op *o, slice *rest, wire_message *m) {
     if (rest->n >= 4 && doc_load_i32(rest->p) > WIRE_BODY_MAX) {
         return op_fail_as(o, E_TOO_LARGE, 10334, "A command has %d bytes at most, without its document sequences.", WIRE_BODY_MAX);
     }
-    return take_document(rest, WIRE_DEPTH, &m->body) ? OK : op_fail_as(o, E_BAD_REQUEST, 22, "The command is not valid BSON.");
+    return take_body(rest, m) ? OK : op_fail_as(o, E_BAD_REQUEST, 22, "The command is not valid BSON.");
 }
 
 /* No argument is given twice: none of its documents would be left out in silence. */
@@ -166,7 +166,7 @@ static err read_query(op *o, slice rest, wire_message *m) {
     slice name;
     m->is_query = true;
     if (!take_i32(&rest, &unused) || !take_name(&rest, &name) || !take_i32(&rest, &unused) || !take_i32(&rest, &unused) ||
-        !take_document(&rest, WIRE_DEPTH, &m->body)) {
+        !take_body(&rest, m)) {
         return malformed(o, "OP_QUERY without a valid query");
     }
     const char *dot = name.n ? memchr(name.p, '.', name.n) : NULL;
@@ -197,7 +197,8 @@ static err expand(op *o, slice *rest, size_t max, int32_t *opcode, wire_message 
 }
 
 err wire_read(op *o, slice frame, size_t expanded_max, wire_message *m) {
-    *m = (wire_message){.request_id = wire_request_id(frame)};
+    wire_clear(m);
+    m->request_id = wire_request_id(frame);
     int32_t opcode = wire_opcode_of(frame);
     slice rest = slice_skip(frame, WIRE_HEADER_BYTES), whole = frame;
     if (opcode == WIRE_COMPRESSED) {
@@ -211,6 +212,19 @@ err wire_read(op *o, slice frame, size_t expanded_max, wire_message *m) {
         return read_query(o, rest, m);
     }
     return op_fail_as(o, E_BAD_REQUEST, 352, "Unsupported OP code %d: use OP_MSG.", (int)opcode);
+}
+
+slice wire_again(arena *a, slice frame, int32_t request_id) {
+    slice copy = arena_copy(a, frame);
+    char *p = (char *)(uintptr_t)copy.p; /* the arena's */
+    int32_t flags = wire_opcode_of(copy) == WIRE_MSG ? doc_load_i32(p + WIRE_HEADER_BYTES) : 0;
+    if (flags & FLAG_CHECKSUM) {
+        copy.n -= CHECKSUM_BYTES;
+        doc_store_i32(p, (int32_t)copy.n);
+        doc_store_i32(p + WIRE_HEADER_BYTES, flags & ~FLAG_CHECKSUM);
+    }
+    doc_store_i32(p + 4, request_id);
+    return copy;
 }
 
 /* ---- replies ---- */

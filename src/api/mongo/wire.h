@@ -13,12 +13,14 @@
 
 #include "base/buf.h"
 #include "base/op.h"
+#include "doc/walk.h"
 
 enum {
     WIRE_HEADER_BYTES = 16,
     WIRE_MESSAGE_MAX = 48000000,                  /* maxMessageSizeBytes */
     WIRE_BODY_MAX = 16 * 1024 * 1024 + 64 * 1024, /* a command: a document of the largest size, and the command around it */
     WIRE_SEQUENCES_MAX = 4,
+    WIRE_MEMBERS = 16,
     WIRE_DEPTH = 130, /* nesting of a command: documents of LIMIT_JSON_DEPTH levels in an array */
 };
 
@@ -46,7 +48,14 @@ typedef struct wire_message {
     slice body;          /* well-formed BSON */
     wire_sequence sequences[WIRE_SEQUENCES_MAX];
     size_t sequences_n;
+    size_t members_n;                  /* of the body */
+    doc_element members[WIRE_MEMBERS]; /* the first ones */
 } wire_message;
+
+/* Empties a message, but for the list of members, which is large. */
+static inline void wire_clear(wire_message *m) {
+    memset(m, 0, offsetof(wire_message, members));
+}
 
 /* The length of a frame from its first four bytes. False: impossible. */
 bool wire_length(const uint8_t *header, uint64_t *bytes_out);
@@ -58,6 +67,9 @@ int32_t wire_opcode_of(slice frame);
 /* Reads a whole frame; a compressed one is expanded into the operation's arena, up to `expanded_max` bytes. Slices point into the frame or
  * into the arena. E_BAD_REQUEST with a message: malformed; `*message_out` has what was read before. */
 MUST_CHECK err wire_read(op *o, slice frame, size_t expanded_max, wire_message *message_out);
+
+/* A copy of a readable frame, as if it had come once more with another request id; without a checksum. */
+slice wire_again(arena *a, slice frame, int32_t request_id);
 
 /* Walks the documents of a sequence. */
 bool wire_next(slice *rest, slice *document_out);

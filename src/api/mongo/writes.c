@@ -258,10 +258,16 @@ static void points_decided(call *c) {
     }
 }
 
+/* Refused, as in MongoDB: all documents would become the same. */
+static bool replaces_many(const mongo_statement *s) {
+    return s->multi && mql_update_replaces(s->update);
+}
+
 static bool make_point(mongo_request *q, mongo_statement *s, item_op *o) {
     item_key key;
     bool alone;
-    if (s->sort.n || s->collation.n || !mql_is_missing(s->hint) || !mongo_plan_point(&q->op, q->container, s->filter, &key, &alone)) {
+    if (replaces_many(s) || s->sort.n || s->collation.n || !mql_is_missing(s->hint) ||
+        !mongo_plan_point(&q->op, q->container, s->filter, &key, &alone)) {
         return false;
     }
     init_op(q, o, &key);
@@ -454,6 +460,9 @@ static err prepare_scan(mongo_request *q) {
     mongo_statement *s = &w->list[w->at];
     mongo_scope scope;
     const mql_match *match;
+    if (replaces_many(s)) {
+        return op_fail_as(&q->op, E_BAD_REQUEST, CODE_FAILED_TO_PARSE, "multi update is not supported for replacement-style update");
+    }
     TRY(mongo_scope_begin(&q->op, q->front->surface == MONGO_SERVICE, s->variables, q->now_ms, &scope));
     TRY(mongo_scope_collate(&q->op, q->container, s->collation, &scope));
     TRY(mql_match_parse(&scope.scope, s->filter, &match));

@@ -79,6 +79,11 @@ static err check_big(op *o, const cql_type *type, slice bytes) {
     return bytes.n > CQL__BIG_BYTES_MAX ? op_fail(o, E_BAD_REQUEST, "The number has more than %d digits", CQL_DIGITS_MAX) : OK;
 }
 
+static bool is_utf8(slice text) {
+    size_t i = slice_ascii(text); /* most texts are nothing else */
+    return i == text.n || !u8_check((const uint8_t *)text.p + i, text.n - i);
+}
+
 static err check_native(op *o, const cql_type *type, cql_value v) {
     slice bytes = v.bytes;
     TRY(check_size(o, type, bytes));
@@ -86,7 +91,7 @@ static err check_native(op *o, const cql_type *type, cql_value v) {
     case CQL_ASCII:
         return check_ascii(o, bytes);
     case CQL_TEXT:
-        return u8_check((const uint8_t *)bytes.p, bytes.n) ? op_fail(o, E_BAD_REQUEST, "String didn't validate.") : OK;
+        return is_utf8(bytes) ? OK : op_fail(o, E_BAD_REQUEST, "String didn't validate.");
     case CQL_VARINT:
     case CQL_DECIMAL:
         return check_big(o, type, bytes);

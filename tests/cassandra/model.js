@@ -22,21 +22,30 @@ export class Model {
   // One row, or the static row of a partition (row null). deletes: the whole row. inserts: it exists even without cells.
   write(mutation) {
     const row = this.#rowOf(mutation.key, mutation.row);
+    const hidden = mutation.deletes ? NEVER : this.#hiddenUntil(mutation.key, mutation.row);
+    if (mutation.ts <= hidden) {
+      if (!remembers(row)) return;
+      this.#delete(row, hidden);
+    }
     if (mutation.deletes) this.#delete(row, mutation.ts);
     if (mutation.inserts) this.#mark(row, mutation);
     for (const assignment of mutation.set ?? []) this.#assign(row, assignment, mutation);
   }
-  // All rows of a partition that `within` accepts; `whole`: the static row too. A row that was never written is not hidden from older writes.
+  // All rows of a partition that `within` accepts; `whole`: the static row too. The range hides later writes that are older from the other rows.
   deleteRange(key, within, whole, ts) {
-    const partition = this.known.get(JSON.stringify(key));
-    if (!partition) return;
+    const partition = this.#partitionOf(key);
+    partition.ranges.push({ within, ts });
     for (const row of partition.rows.values()) if (within(row.at) && remembers(row)) this.#delete(row, ts);
-    if (whole && remembers(partition.statics)) this.#delete(partition.statics, ts);
+    if (whole) this.#delete(partition.statics, ts);
   }
 
+  #hiddenUntil(key, at) {
+    const ranges = this.#partitionOf(key).ranges.filter((range) => at !== null && range.within(at));
+    return Math.max(NEVER, ...ranges.map((range) => range.ts));
+  }
   #partitionOf(key) {
     const name = JSON.stringify(key);
-    if (!this.known.has(name)) this.known.set(name, { key, statics: emptyRow(null), rows: new Map() });
+    if (!this.known.has(name)) this.known.set(name, { key, statics: emptyRow(null), rows: new Map(), ranges: [] });
     return this.known.get(name);
   }
   #rowOf(key, at) {

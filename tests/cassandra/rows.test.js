@@ -171,6 +171,56 @@ suite("rows", (t) => {
     assert.deepEqual(await t.rows(`SELECT * FROM ${table}`), []);
   });
 
+  t.it("that a deleted range or partition has are hidden from older writes that come later", async () => {
+    for (const [clustering, statics] of [["c ASC, d DESC", ""], ["c DESC, d ASC", "s int static,"]]) {
+      const table = await t.table(`(p int, c int, d text, ${statics} v int, PRIMARY KEY (p, c, d))`, `WITH CLUSTERING ORDER BY (${clustering})`);
+      const insert = (p, c, d, ts) => t.run(`INSERT INTO ${table} (p, c, d, v) VALUES (?, ?, ?, 1) USING TIMESTAMP ${ts}`, [p, c, d]);
+      const all = async (p) => (await t.rows(`SELECT c, d FROM ${table} WHERE p = ${p}`)).map((row) => `${row.c}${row.d}`).sort();
+      await insert(1, 5, "met", 90);
+      await t.run(`DELETE FROM ${table} USING TIMESTAMP 100 WHERE p = 1 AND c >= 3 AND c < 7`);
+      await t.run(`DELETE FROM ${table} USING TIMESTAMP 200 WHERE p = 1 AND c = 8 AND d > 'b'`);
+      for (const [c, d] of [[2, "x"], [3, "x"], [5, "met"], [6, "x"], [7, "x"], [8, "b"], [8, "ba"], [8, "c"]]) await insert(1, c, d, 95);
+      assert.deepEqual(await all(1), ["2x", "7x", "8b"]);
+      await insert(1, 6, "late", 101);
+      await insert(1, 8, "late", 200);
+      await t.run(`UPDATE ${table} USING TIMESTAMP 99 SET v = 2 WHERE p = 1 AND c = 4 AND d = 'x'`);
+      await t.run(`BEGIN BATCH
+        INSERT INTO ${table} (p, c, d, v) VALUES (1, 4, 'batch', 1) USING TIMESTAMP 99;
+        INSERT INTO ${table} (p, c, d, v) VALUES (1, 1, 'batch', 1) USING TIMESTAMP 99; APPLY BATCH`);
+      assert.deepEqual(await all(1), ["1batch", "2x", "6late", "7x", "8b"]);
+      assert.equal((await t.run(`INSERT INTO ${table} (p, c, d, v) VALUES (1, 3, 'lwt', 1) IF NOT EXISTS`)).wasApplied(), true);
+      assert.deepEqual(await all(1), ["1batch", "2x", "3lwt", "6late", "7x", "8b"]);
+      await t.run(`DELETE FROM ${table} USING TIMESTAMP 300 WHERE p IN (1, 2)`);
+      await insert(1, 1, "old", 300);
+      await insert(2, 1, "old", 299);
+      await insert(2, 1, "new", 301);
+      assert.deepEqual([await all(1), await all(2)], [["3lwt"], ["1new"]]);
+      assert.equal((await t.rows(`SELECT count(*) AS n FROM ${table}`))[0].n.toNumber(), 2, "what remembers the ranges is no row");
+      if (statics) {
+        await t.run(`UPDATE ${table} USING TIMESTAMP 299 SET s = 1 WHERE p = 2`);
+        assert.deepEqual(await t.rows(`SELECT s FROM ${table} WHERE p = 2`), [{ s: null }]);
+      }
+    }
+  });
+
+  t.it("of several tables are hidden, each by the ranges of its own partition", async () => {
+    const wide = await t.table("(a int, b int, c int, d int, PRIMARY KEY ((a, b, c), d))");
+    const narrow = await t.table("(a int, d int, PRIMARY KEY (a, d))");
+    await t.run(`DELETE FROM ${wide} USING TIMESTAMP 100 WHERE a = 1 AND b = 2 AND c = 3 AND d < 5`);
+    await t.run(`BEGIN BATCH
+      INSERT INTO ${wide} (a, b, c, d) VALUES (1, 2, 3, 4) USING TIMESTAMP 99;
+      INSERT INTO ${narrow} (a, d) VALUES (1, 4) USING TIMESTAMP 99;
+      INSERT INTO ${wide} (a, b, c, d) VALUES (1, 2, 3, 6) USING TIMESTAMP 99; APPLY BATCH`);
+    assert.deepEqual([await t.rows(`SELECT d FROM ${wide}`), await t.rows(`SELECT d FROM ${narrow}`)], [[{ d: 6 }], [{ d: 4 }]]);
+  });
+
+  t.it("are not hidden by deleted ranges of a table that keeps no deletions", async () => {
+    const table = await t.table("(p int, c int, PRIMARY KEY (p, c))", "WITH gc_grace_seconds = 0");
+    await t.run(`DELETE FROM ${table} USING TIMESTAMP 100 WHERE p = 1`);
+    await t.run(`INSERT INTO ${table} (p, c) VALUES (1, 1) USING TIMESTAMP 90`);
+    assert.deepEqual(await t.rows(`SELECT c FROM ${table}`), [{ c: 1 }]);
+  });
+
   t.it("are written if a condition holds", async () => {
     const table = await t.table("(id int PRIMARY KEY, a int, b text)");
     const insert = `INSERT INTO ${table} (id, a, b) VALUES (1, 1, 'x') IF NOT EXISTS`;

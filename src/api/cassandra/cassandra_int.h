@@ -45,6 +45,8 @@ typedef struct cass_traces cass_traces;       /* trace.h */
 typedef struct cass_table cass_table;         /* schema.h */
 typedef struct cass_statement cass_statement; /* statement.h */
 
+enum { CASS_RANGE_SLOTS = 1024 };
+
 struct cass_front {
     frames_front frames;
     call_core core;
@@ -55,8 +57,10 @@ struct cass_front {
     cass_prepares *prepares;
     cass_traces *traces;
     uint8_t host_id[16];
-    atomic_int_fast64_t last_us; /* the last timestamp that was given to a write */
-    budget_pool partials;        /* memory for envelopes that come in several segments */
+    atomic_int_fast64_t last_us;                     /* the last timestamp that was given to a write */
+    atomic_int_fast64_t ranges_us[CASS_RANGE_SLOTS]; /* the latest timestamp of a deleted range, by table: hiding.h */
+    atomic_uint_fast64_t ranges_changes;
+    budget_pool partials; /* memory for envelopes that come in several segments */
 
     pthread_mutex_t lock; /* protects the list */
     cass_conn *watchers;  /* connections that registered for events */
@@ -142,6 +146,7 @@ struct cass_request {
     cass_handler next;                 /* continues when the change is decided */
     void (*clean)(cass_request *q);    /* frees what the request holds outside its arena; NULL: nothing */
     void *state;                       /* of the statement's handler */
+    struct cass_hiding *hiding;        /* of a write that looks for deleted ranges */
     slice error_keyspace, error_table; /* of an error 0x2400 */
     slice unprepared;                  /* of an error 0x2500 */
     slice warning;                     /* empty: none */

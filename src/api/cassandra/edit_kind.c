@@ -14,6 +14,14 @@ err cass_conditions_hold(op *o, const cass_mutation *m, const cass_row *row, boo
     return OK;
 }
 
+bool cass_mutation_same_partition(const cass_mutation *a, const cass_mutation *b) {
+    bool same = a->table == b->table;
+    for (uint32_t i = 0; same && i < a->table->table.partition_n; i++) {
+        same = slice_eq(a->partition[i].bytes, b->partition[i].bytes);
+    }
+    return same;
+}
+
 /* ---- cells ---- */
 
 static int64_t end_of(const cass_stamp *s) {
@@ -305,7 +313,15 @@ static void set_keys(const cass_mutation *m, cass_row *row) {
     }
 }
 
+/* What is left of a hidden write is nothing, or the deletion that hides it. */
+static bool is_nothing(const cass_mutation *m, const item_edit_input *in, const cass_row *row) {
+    return m->is_hidden && !in->there && row->deleted_us == m->hidden_us && !cass_row_is_live(m->table, row, m->now_s);
+}
+
 static err change(op *o, const cass_mutation *m, cass_row *row, int64_t us) {
+    if (m->range) {
+        TRY(cass_ranges_add(o, row->ranges, row->ranges_n, m->range, &row->ranges, &row->ranges_n));
+    }
     if (m->deletes_row) {
         TRY(delete_row(o, m, row, us));
     }
@@ -345,6 +361,9 @@ static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edi
         row.is_static = !m->clustering && m->table->table.clustering_n;
     }
     result->answer = ITEM_EDIT_LEAVE;
+    if (m->is_hidden) {
+        TRY(delete_row(o, m, &row, m->hidden_us));
+    }
     TRY(cass_conditions_hold(o, m, &row, in->there && cass_row_is_live(m->table, &row, m->now_s), &holds));
     if (!holds) {
         return m->undoes ? E_PRECONDITION : OK;
@@ -353,6 +372,9 @@ static err apply(op *o, const item_edit_input *in, item_edit_budget *b, item_edi
     set_keys(m, &row);
     TRY(change(o, m, &row, us));
     result->reply = cass_mutation_is_conditional(m) ? slice_of(applied_reply, sizeof applied_reply) : SLICE_EMPTY;
+    if (is_nothing(m, in, &row)) {
+        return OK;
+    }
     TRY(cass_row_write(o, m->table, &row, m->now_s, &result->body));
     if (!result->body.n) {
         result->answer = in->there ? ITEM_EDIT_DELETE : ITEM_EDIT_LEAVE;

@@ -26,6 +26,9 @@ typedef struct cass_mutation {
     int32_t ttl;
     bool inserts;     /* the row exists even if all its cells are null */
     bool deletes_row; /* before the assignments */
+    bool is_hidden;   /* a deleted range has the row: writes up to `hidden_us` do not count (hiding.h) */
+    int64_t hidden_us;
+    const cass_range *range; /* of a static row: a range of its partition that is deleted; NULL: none */
     const cass_assign *assigns;
     uint32_t assigns_n;
     size_t bytes;         /* of the keys and values of the assignments */
@@ -42,6 +45,8 @@ typedef struct cass_mutation {
 static inline bool cass_mutation_is_conditional(const cass_mutation *m) {
     return m->if_exists || m->if_not_exists || m->ifs_n;
 }
+
+bool cass_mutation_same_partition(const cass_mutation *a, const cass_mutation *b);
 
 /* The edit of a mutation. After the commit, item_op.left and an empty reply of a conditional one mean that its conditions were not met. */
 item_edit cass_edit_of(const cass_mutation *m);

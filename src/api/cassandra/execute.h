@@ -20,6 +20,16 @@ typedef struct cass_batch_item {
 } cass_batch_item;
 err cass_write_batch(cass_request *q, cql_batch_kind kind, const cass_batch_item *items, uint32_t n, const cql_using *usings);
 
+/* Looking at all tables of a keyspace, which may be thousands: `look` runs on a worker, then `go_on` on the loop. */
+typedef struct cass_look cass_look;
+struct cass_look {
+    database *keyspace; /* a reference */
+    err (*look)(cass_request *q, cass_look *l);
+    err (*go_on)(cass_request *q, const cass_look *l);
+    slice found; /* what `look` leaves for `go_on`, in the request's arena; empty: nothing */
+};
+void cass_look_at_tables(cass_request *q, const cass_look *l); /* takes over the reference */
+
 /* Schema */
 MUST_CHECK err cass_throughput_of(cass_request *q, const cql_properties *properties, throughput_setting *throughput_out);
 err cass_create_keyspace(cass_request *q);

@@ -22,7 +22,9 @@ enum {
 /* ---- requests ---- */
 
 cass_request *cass_request_new(frames_request *frame, const cass_envelope *envelope) {
-    cass_request *q = arena_new(frame->arena, cass_request);
+    cass_request *q = arena_alloc(frame->arena, sizeof *q); /* most of it are calls, which are cleared when they begin */
+    q->call.any = (call){0};
+    memset((char *)q + sizeof q->call, 0, sizeof *q - sizeof q->call);
     net_loop *loop = frame->client.loop;
     q->frame = frame;
     q->front = frame->context;
@@ -349,6 +351,9 @@ cass_front *cass_open(const cass_options *options) {
         .partials = {.max = PARTIALS_BYTES},
     };
     front->frames.context = front;
+    for (size_t i = 0; i < CASS_RANGE_SLOTS; i++) {
+        atomic_init(&front->ranges_us[i], clock_wall_ms(&clock_system) * 1000);
+    }
     pthread_mutex_init(&front->lock, NULL);
     random_seed_system(&random);
     random_bytes(&random, front->host_id, sizeof front->host_id);

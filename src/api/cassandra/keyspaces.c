@@ -19,6 +19,32 @@ static err check_name(cass_request *q, slice name, const char *what) {
                                what, slice_shown(name), name.p);
 }
 
+/* ---- looking at tables ---- */
+
+static void look(call *c) {
+    cass_request *q = (cass_request *)c;
+    cass_look *l = q->state;
+    c->code = l->look(q, l);
+}
+
+static void looked(call *c) {
+    cass_request *q = (cass_request *)c;
+    const cass_look *l = q->state;
+    database *keyspace = l->keyspace; /* going on may end the request */
+    err code = c->code == OK ? l->go_on(q, l) : c->code;
+    if (code != OK) {
+        cass_fail(q, code);
+    }
+    database_give(keyspace);
+}
+
+void cass_look_at_tables(cass_request *q, const cass_look *l) {
+    cass_look *own = q->state = arena_new(q->frame->arena, cass_look);
+    *own = *l;
+    call_init(&q->call.any, &q->front->core, &q->frame->client, &q->op, NULL, looked);
+    call_work(&q->call.any, NET_PAGES, look);
+}
+
 /* ---- throughput: a property of the statement, or an entry of the custom payload ---- */
 
 static err number_of(cass_request *q, slice text, uint32_t *number_out) {
@@ -333,7 +359,8 @@ static bool check_table(void *context, const container *c) {
     cass_definition d;
     op o;
     op_init(&o, &scratch, 0);
-    if (cass_definition_read(&scratch, c->memo, &d) && cass_types_check(&o, check->types, &d) != OK) {
+    check->code = op_check(check->op);
+    if (check->code == OK && cass_definition_read(&scratch, c->memo, &d) && cass_types_check(&o, check->types, &d) != OK) {
         check->code =
             op_fail(check->op, E_BAD_REQUEST, "Table %.*s could not be read: %.*s", slice_shown(c->id), c->id.p, (int)o.detail_n, o.detail);
     }
@@ -367,17 +394,19 @@ static err check_types(cass_request *q, const database *d, slice keyspace, slice
     return check.code;
 }
 
-/* ADD and RENAME of fields; their types never change. */
-static err alter_type(cass_request *q, const database *d) {
+static err no_such_type(cass_request *q, slice name) {
+    return cass_invalid(q, "No user type named %.*s exists.", slice_shown(name), name.p);
+}
+
+/* ADD and RENAME of fields; their types never change. Finds the types of the keyspace as they will be. */
+static err find_altered_types(cass_request *q, cass_look *l) {
     const cql_alter *s = &q->tree->alter;
-    cass_keyspace k = cass_keyspace_of(d);
     cass_types types;
-    slice keyspace = keyspace_of(q, &s->table);
-    cass_types_init(&types, q->frame->arena, keyspace, k.types);
+    slice keyspace = keyspace_of(q, &s->table), before = cass_keyspace_of(l->keyspace).types;
+    cass_types_init(&types, q->frame->arena, keyspace, before);
     const cql_type *type = types.source.find(&types.source, keyspace, s->table.name);
     if (!type) {
-        return s->if_exists ? cass_answer_void(q)
-                            : cass_invalid(q, "No user type named %.*s exists.", slice_shown(s->table.name), s->table.name.p);
+        return s->if_exists ? OK : no_such_type(q, s->table.name);
     }
     if (s->kind != CQL_ALTER_ADD && s->kind != CQL_ALTER_RENAME) {
         return cass_invalid(q, "Altering of types is not allowed");
@@ -402,71 +431,85 @@ static err alter_type(cass_request *q, const database *d) {
             append_field(&fields, n++, s->columns[i].name, text);
         }
     }
-    k.types = types_with(q->frame->arena, k.types, s->table.name, &fields);
+    slice after = types_with(q->frame->arena, before, s->table.name, &fields);
     bson_destroy(&fields);
     TRY(code);
-    TRY(check_types(q, d, keyspace, k.types, s->table.name));
-    return note_keyspace(q, d, &k, type_change("UPDATED", keyspace, s->table.name));
+    TRY(check_types(q, l->keyspace, keyspace, after, s->table.name));
+    l->found = after;
+    return OK;
+}
+
+/* Nothing was found: there is no such type, and the statement says IF EXISTS. */
+static err note_types(cass_request *q, const cass_look *l, cass_change told) {
+    cass_keyspace k = cass_keyspace_of(l->keyspace);
+    k.types = l->found;
+    return l->found.n ? note_keyspace(q, l->keyspace, &k, told) : cass_answer_void(q);
+}
+
+static err note_altered_types(cass_request *q, const cass_look *l) {
+    const cql_table_name *type = &q->tree->alter.table;
+    return note_types(q, l, type_change("UPDATED", keyspace_of(q, type), type->name));
 }
 
 err cass_alter_type(cass_request *q) {
-    database *d;
+    cass_look l = {.look = find_altered_types, .go_on = note_altered_types};
     TRY(cass_allow(q, ACCESS_ALTER, NULL));
-    TRY(find_type_keyspace(q, &q->tree->alter.table, &d));
-    err code = alter_type(q, d);
-    database_give(d);
-    return code;
+    TRY(find_type_keyspace(q, &q->tree->alter.table, &l.keyspace));
+    cass_look_at_tables(q, &l);
+    return OK;
 }
 
 /* ---- DROP TYPE ---- */
 
 typedef struct usage {
-    arena *arena;
+    op *op;
     slice keyspace, name, used_by;
+    err code;
 } usage;
 
 static bool note_use(void *context, const container *c) {
     usage *u = context;
+    arena scratch = arena_init();
     cass_definition d;
     op o;
-    op_init(&o, u->arena, 0);
-    if (!cass_definition_read(u->arena, c->memo, &d)) {
-        return true;
-    }
-    for (uint32_t i = 0; i < d.columns_n && !u->used_by.n; i++) {
+    op_init(&o, &scratch, 0);
+    u->code = op_check(u->op);
+    bool read = u->code == OK && cass_definition_read(&scratch, c->memo, &d);
+    for (uint32_t i = 0; read && i < d.columns_n && !u->used_by.n; i++) {
         const cql_type *type;
         if (cql_type_read(&o, d.columns[i].type, &type) == OK && cql_type_uses(type, u->keyspace, u->name)) {
-            u->used_by = arena_copy(u->arena, c->id);
+            u->used_by = arena_copy(u->op->arena, c->id);
         }
     }
-    return !u->used_by.n;
+    arena_free(&scratch);
+    return u->code == OK && !u->used_by.n;
 }
 
-static bool type_uses(arena *a, const cass_types *types, slice keyspace, slice other, slice name) {
+static bool type_uses(const cass_types *types, slice keyspace, slice other, slice name) {
     const cql_type *type = types->source.find(&types->source, keyspace, other);
     bool uses = false;
-    (void)a;
     for (uint32_t i = 0; type && !uses && i < type->n; i++) {
         uses = cql_type_uses(type->inner[i], keyspace, name);
     }
     return uses;
 }
 
-static err drop_type(cass_request *q, database *d) {
+/* Finds the types of the keyspace without the one that is dropped, which nothing may use. */
+static err find_left_types(cass_request *q, cass_look *l) {
     const cql_drop *s = &q->tree->drop;
-    cass_keyspace k = cass_keyspace_of(d);
-    slice keyspace = keyspace_of(q, &s->target), name = s->target.name;
-    usage u = {.arena = q->frame->arena, .keyspace = keyspace, .name = name};
+    slice keyspace = keyspace_of(q, &s->target), name = s->target.name, before = cass_keyspace_of(l->keyspace).types;
+    usage u = {.op = &q->op, .keyspace = keyspace, .name = name};
     cass_types types;
     doc_walk w;
     doc_element e;
-    if (!has_type(k.types, name)) {
-        return s->if_exists ? cass_answer_void(q) : cass_invalid(q, "No user type named %.*s exists.", slice_shown(name), name.p);
+    if (!has_type(before, name)) {
+        return s->if_exists ? OK : no_such_type(q, name);
     }
-    cass_each_table(q->front, d, note_use, &u);
-    cass_types_init(&types, q->frame->arena, keyspace, k.types);
-    for (doc_walk_init(&w, k.types); doc_walk_next(&w, &e) && !u.used_by.n;) {
-        if (!slice_eq(e.key, name) && type_uses(q->frame->arena, &types, keyspace, e.key, name)) {
+    cass_each_table(q->front, l->keyspace, note_use, &u);
+    TRY(u.code);
+    cass_types_init(&types, q->frame->arena, keyspace, before);
+    for (doc_walk_init(&w, before); doc_walk_next(&w, &e) && !u.used_by.n;) {
+        if (!slice_eq(e.key, name) && type_uses(&types, keyspace, e.key, name)) {
             u.used_by = e.key;
         }
     }
@@ -474,15 +517,19 @@ static err drop_type(cass_request *q, database *d) {
         return cass_invalid(q, "Cannot drop user type %.*s.%.*s as it is still used by %.*s", slice_shown(keyspace), keyspace.p,
                             slice_shown(name), name.p, slice_shown(u.used_by), u.used_by.p);
     }
-    k.types = types_with(q->frame->arena, k.types, name, NULL);
-    return note_keyspace(q, d, &k, type_change("DROPPED", keyspace, name));
+    l->found = types_with(q->frame->arena, before, name, NULL);
+    return OK;
+}
+
+static err note_left_types(cass_request *q, const cass_look *l) {
+    const cql_table_name *type = &q->tree->drop.target;
+    return note_types(q, l, type_change("DROPPED", keyspace_of(q, type), type->name));
 }
 
 err cass_drop_type(cass_request *q) {
-    database *d;
+    cass_look l = {.look = find_left_types, .go_on = note_left_types};
     TRY(cass_allow(q, ACCESS_DROP, NULL));
-    TRY(find_type_keyspace(q, &q->tree->drop.target, &d));
-    err code = drop_type(q, d);
-    database_give(d);
-    return code;
+    TRY(find_type_keyspace(q, &q->tree->drop.target, &l.keyspace));
+    cass_look_at_tables(q, &l);
+    return OK;
 }

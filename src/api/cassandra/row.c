@@ -203,7 +203,7 @@ typedef struct members {
 } members;
 
 typedef struct meta {
-    slice cells, collections;
+    slice cells, collections, ranges;
     cass_stamp base;
 } meta;
 
@@ -250,7 +250,7 @@ static bool column_of(const members *m, uint32_t i, doc_element *e) {
 static bool is_static(const cass_table *t, const members *m) {
     doc_element e;
     uint32_t first = t->table.partition_n;
-    if (!t->has_static || !t->table.clustering_n) {
+    if (!t->table.clustering_n) {
         return false;
     }
     bool there = t->stored[first].as_text ? find_in(m->key_texts, t->stored[first].member, &e) : column_of(m, first, &e);
@@ -297,6 +297,9 @@ static void read_meta(slice document, meta *m, cass_row *row) {
                 break;
             case 'x':
                 m->collections = nested ? e.value : m->collections;
+                break;
+            case 'r':
+                m->ranges = e.type == BSON_TYPE_ARRAY ? e.value : m->ranges;
                 break;
             default:
                 break;
@@ -383,6 +386,9 @@ err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const b
     find_members(t, body, arena_array(o->arena, doc_element, t->table.n), &in);
     read_meta(in.meta, &m, row);
     row->is_static = is_static(t, &in);
+    if (m.ranges.n) {
+        TRY(cass_ranges_read(o, m.ranges, now_s, &row->ranges, &row->ranges_n));
+    }
     for (uint32_t i = 0; i < t->table.n; i++) {
         const cql_column *c = &t->table.columns[i];
         if (needed && !needed[i]) {
@@ -402,14 +408,6 @@ err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const b
         }
     }
     return OK;
-}
-
-bool cass_row_read_plain(const cass_table *t, slice body, doc_element *columns) {
-    enum { META_BYTES = 4 + 1 + 2 + 8 + 1 }; /* {"t": …} as int64 */
-    members in;
-    memset(columns, 0, t->table.n * sizeof *columns);
-    find_members(t, body, columns, &in);
-    return in.meta.n == META_BYTES && in.meta.p[4] == BSON_TYPE_INT64 && in.meta.p[5] == 't' && in.meta.p[6] == 0;
 }
 
 bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s) {
@@ -648,6 +646,20 @@ static cass_stamp base_of(const writer *w) {
     return (cass_stamp){.us = w->row->deleted_us == CASS_NEVER ? 0 : w->row->deleted_us};
 }
 
+static void add_ranges(writer *w, buf *out) {
+    if (!w->row->ranges_n) {
+        return;
+    }
+    size_t at = open_document(out, BSON_TYPE_ARRAY, SLICE_LIT("r"));
+    cass_ranges_put(out, w->row->ranges, w->row->ranges_n);
+    close_document(out, at);
+    w->any = true;
+    for (uint32_t i = 0; i < w->row->ranges_n; i++) {
+        int64_t until = w->row->ranges[i].until_s;
+        w->until_s = until > w->until_s ? until : w->until_s;
+    }
+}
+
 static void add_meta(writer *w, buf *out) {
     const cass_row *row = w->row;
     bool marked = row->marked && row->marker.us > row->deleted_us;
@@ -665,6 +677,7 @@ static void add_meta(writer *w, buf *out) {
     }
     add_cells(w, out);
     add_collections(w, out);
+    add_ranges(w, out);
     close_document(out, at);
 }
 

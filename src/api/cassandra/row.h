@@ -8,15 +8,18 @@
  *             "m": false,                      no INSERT made the row: it exists as long as one of its cells does
  *             "d": 1600000000000000,           the row was deleted with this timestamp: older writes stay hidden
  *             "c": {"message": {"t", "l", "e", "x"}},       cells that differ from the row; x: deleted
- *             "x": {"tags": {"d", "s": [{"k", "t", "l", "e", "x"}]}}},  collections: deleted as a whole; elements that differ
+ *             "x": {"tags": {"d", "s": [{"k", "t", "l", "e", "x"}]}},   collections: deleted as a whole; elements that differ
+ *             "r": […]},                   with static columns: ranges of the partition's rows that were deleted (range.h)
  *    "_ttl": 60}                               when the core may remove the item: everything in it has expired
  *
  * The static columns of a partition are an item of their own, before all rows: its clustering columns are MinKey, or MaxKey where the order
- * is descending. A deleted row stays as a tombstone for gc_grace_seconds, so that older writes which come late stay hidden.
+ * is descending. Tables without static columns have it too, in partitions with deleted ranges. A deleted row stays as a tombstone for
+ * gc_grace_seconds, so that older writes which come late stay hidden.
  *
  * Merging follows Cassandra: the greater timestamp wins; with equal ones a deletion, then the greater value. Pure functions, any thread. */
 #pragma once
 
+#include "api/cassandra/range.h"
 #include "api/cassandra/schema.h"
 
 typedef struct cass_stamp {
@@ -49,17 +52,14 @@ typedef struct cass_row {
     cass_stamp marker;
     int64_t deleted_us;
     bool is_static;
-    cass_cell *cells; /* one for each column of the table; of key columns the value alone */
+    cass_cell *cells;   /* one for each column of the table; of key columns the value alone */
+    cass_range *ranges; /* of a static row */
+    uint32_t ranges_n;
 } cass_row;
 
 /* Reads an item. Cells that have expired at `now_s` become deletions. `needed`: which columns, or NULL for all; `to_change`: collections
  * are taken apart. E_BAD_REQUEST: it is not a row of the table. */
 MUST_CHECK err cass_row_read(op *o, const cass_table *t, slice body, int64_t now_s, const bool *needed, bool to_change, cass_row *row_out);
-
-/* Finds the columns of a plain row, which an INSERT without a time to live has left: the row and all its cells are alive, and of the same
- * age. `columns`: room for one of each; a null one has no key, or the type null. False: the row is not plain. Only for tables that are
- * `plain`. */
-bool cass_row_read_plain(const cass_table *t, slice body, doc_element *columns);
 
 void cass_row_init(op *o, const cass_table *t, cass_row *row_out); /* an absent row */
 bool cass_row_is_live(const cass_table *t, const cass_row *row, int64_t now_s);

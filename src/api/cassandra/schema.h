@@ -104,7 +104,7 @@ struct cass_table {
     const cass_stored *stored; /* beside table.columns */
     cass_definition definition;
     bool has_static, counters, uses_types;
-    bool plain; /* it has neither static nor dropped columns: rows may be plain (row.h) */
+    bool plain; /* it has neither static nor dropped columns: rows may be plain (plain.h) */
     int32_t default_ttl;
     int32_t gc_grace_s;
     uint64_t serial;        /* of the container's settings */

@@ -484,19 +484,20 @@ static slice warning_of(const cass_selecting *g) {
 static bool takes_plain(const cass_selecting *g) {
     const cql_restrictions *r = &g->s->where;
     bool more = g->scans || g->groups || g->s->sorts || g->s->tree->select.distinct || r->filters_n;
-    return g->s->table->plain && g->selection->plain && !more;
+    return !more;
 }
 
 err cass_select(cass_request *q) {
-    cass_selecting *g = arena_new(q->frame->arena, cass_selecting);
-    *g = (cass_selecting){.q = q,
-                          .s = q->statement,
-                          .selection = q->statement->selection,
-                          .out = pieces_init(q->op.budget),
-                          .partition = buf_init(BUF_NO_LIMIT),
-                          .scratch = arena_init_counted(q->op.budget),
-                          .group_bytes = arena_init_counted(q->op.budget),
-                          .statics_bytes = arena_init_counted(q->op.budget)};
+    cass_selecting *g = arena_alloc(q->frame->arena, sizeof *g);
+    memset(g, 0, offsetof(cass_selecting, row_op));
+    g->q = q;
+    g->s = q->statement;
+    g->selection = q->statement->selection;
+    g->out = pieces_init(q->op.budget);
+    g->partition = buf_init(BUF_NO_LIMIT);
+    g->scratch = arena_init_counted(q->op.budget);
+    g->group_bytes = arena_init_counted(q->op.budget);
+    g->statics_bytes = arena_init_counted(q->op.budget);
     op_init(&g->row_op, &g->scratch, q->op.now_s);
     op_init(&g->group_op, &g->group_bytes, q->op.now_s);
     g->groups = g->s->group_n || g->selection->aggregates_n;
@@ -511,7 +512,7 @@ err cass_select(cass_request *q) {
     q->warning = warning_of(g);
     TRY(find_partitions(g));
     TRY(begin_page(g));
-    g->columns = takes_plain(g) ? arena_array(q->frame->arena, doc_element, g->s->table->table.n) : NULL;
+    g->plain = takes_plain(g) ? cass_plain_make(&q->op, g->selection) : NULL;
     cass_selecting_go_on(g);
     return OK;
 }

@@ -7,6 +7,7 @@
 
 #include "api/cassandra/execute.h"
 #include "api/cassandra/page.h"
+#include "api/cassandra/plain.h"
 
 #define CASS_NO_LIMIT INT64_MAX
 
@@ -52,17 +53,16 @@ typedef struct cass_selecting {
     cass_gathering gathering;
     cql_value *group;  /* values of the columns of GROUP BY */
     arena group_bytes; /* of one group */
-    op group_op;
-    arena scratch; /* of one row */
-    op row_op;
-    doc_element *columns; /* of a plain row; NULL: rows are read as cells */
-    cass_row *sorted;     /* rows to sort; NULL: no sorting */
+    arena scratch;     /* of one row */
+    cass_plain *plain; /* NULL: all rows are read as cells */
+    cass_row *sorted;  /* rows to sort; NULL: no sorting */
     uint32_t sorted_n, sorted_room;
+    op row_op, group_op; /* of `scratch` and `group_bytes`; last, since they are not cleared */
 } cass_selecting;
 
 /* Takes one row: filters, limits, groups, encodes. False: the page is full, or `code` is set; the row counts as not read. */
 bool cass_selecting_take(cass_selecting *g, slice body);
-bool cass_selecting_take_row(cass_selecting *g, cass_row *row); /* NULL: the plain row of g->columns */
+bool cass_selecting_take_row(cass_selecting *g, cass_row *row);
 
 /* The partition ends: if it has static columns only, they are a row. False: the page is full. */
 bool cass_selecting_end_partition(cass_selecting *g);

@@ -162,17 +162,8 @@ static bool keep_for_sorting(cass_selecting *g, const cass_row *row) {
     return true;
 }
 
-static err encode(cass_selecting *g, const cass_row *row, buf *out) {
-    cass_scope scope = scope_of(g, &g->row_op, row);
-    return row ? cass_result_row_put(&scope, g->selection, out) : cass_result_plain_put(&g->row_op, g->selection, g->columns, out);
-}
-
-static bool put_row(cass_selecting *g, const cass_row *row) {
-    if (is_full(g)) {
-        g->full = true;
-        return false;
-    }
-    err code = encode(g, row, pieces_room(&g->out, g->row_bytes));
+/* The row was encoded, if `code` is OK. */
+static bool count_row(cass_selecting *g, err code) {
     if (code != OK || !pieces_ok(&g->out)) {
         return fail(g, code != OK ? code : budget_error(g->q->op.budget));
     }
@@ -182,6 +173,15 @@ static bool put_row(cass_selecting *g, const cass_row *row) {
         g->page.partition_left--;
     }
     return true;
+}
+
+static bool put_row(cass_selecting *g, const cass_row *row) {
+    cass_scope scope = scope_of(g, &g->row_op, row);
+    if (is_full(g)) {
+        g->full = true;
+        return false;
+    }
+    return count_row(g, cass_result_row_put(&scope, g->selection, pieces_room(&g->out, g->row_bytes)));
 }
 
 bool cass_selecting_take_row(cass_selecting *g, cass_row *row) {
@@ -271,12 +271,27 @@ static err keep_statics(cass_selecting *g, const cass_row *row) {
     return OK;
 }
 
+/* A row of a known partition of which columns are returned, and nothing else is asked. */
+static bool take_plain(cass_selecting *g, size_t bytes) {
+    if (g->page.left <= 0) {
+        g->done = true;
+        return false;
+    }
+    if (g->page.partition_left <= 0) {
+        return true;
+    }
+    if (is_full(g)) {
+        g->full = true;
+        return false;
+    }
+    g->any_row = true;
+    err code = cass_plain_put(&g->row_op, g->plain, pieces_room(&g->out, bytes));
+    return count_row(g, code);
+}
+
 static bool take(cass_selecting *g, slice body) {
     const cass_table *t = g->s->table;
     cass_row row;
-    if (g->columns && cass_row_read_plain(t, body, g->columns)) {
-        return cass_selecting_take_row(g, NULL);
-    }
     err code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, g->s->needed, false, &row);
     if (code == OK && !cass_row_is_live(t, &row, g->q->op.now_s)) { /* a column that is not needed may show that it is */
         code = cass_row_read(&g->row_op, t, body, g->q->op.now_s, NULL, false, &row);
@@ -312,6 +327,9 @@ static arena_mark mark_scratch(cass_selecting *g) {
 }
 
 bool cass_selecting_take(cass_selecting *g, slice body) {
+    if (g->plain && cass_plain_find(g->plain, body)) {
+        return take_plain(g, body.n);
+    }
     arena_mark mark = mark_scratch(g);
     g->row_op.detail_n = 0;
     g->row_bytes = body.n;

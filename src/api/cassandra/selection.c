@@ -577,18 +577,6 @@ err cass_result_row_put(const cass_scope *s, const cass_selection *selection, bu
     return OK;
 }
 
-err cass_result_plain_put(op *o, const cass_selection *selection, const doc_element *columns, buf *out) {
-    for (uint32_t i = 0; i < selection->n; i++) {
-        const doc_element *e = &columns[selection->plain[i]];
-        cql_value v = cql_value_null();
-        if (e->key.p && e->type != BSON_TYPE_NULL) {
-            TRY(cql_bson_read(o, selection->table->table.columns[selection->plain[i]].type, e, &v));
-        }
-        cql_value_encode(out, v);
-    }
-    return budget_error(o->budget);
-}
-
 /* ---- groups ---- */
 
 err cass_gathering_init(op *o, const cass_selection *s, cass_gathering *g) {

@@ -44,7 +44,6 @@ MUST_CHECK err cass_evaluate(const cass_scope *s, const cass_expression *e, cql_
 /* Appends the metadata of a result, and a row of it. */
 void cass_metadata_put(buf *out, const cass_selection *s, unsigned version); /* global table spec and columns */
 MUST_CHECK err cass_result_row_put(const cass_scope *s, const cass_selection *selection, buf *out);
-MUST_CHECK err cass_result_plain_put(op *o, const cass_selection *selection, const doc_element *columns, buf *out); /* if it is `plain` */
 
 /* ---- groups ---- */
 

@@ -735,44 +735,49 @@ err cass_create_index(cass_request *q) {
 }
 
 typedef struct index_search {
-    arena *arena;
+    op *op;
     slice index, table;
+    err code;
 } index_search;
 
 static bool has_index(void *context, const container *c) {
     index_search *s = context;
+    arena scratch = arena_init();
     cass_definition d;
-    if (!cass_definition_read(s->arena, c->memo, &d)) {
-        return true;
-    }
-    for (uint32_t i = 0; i < d.indexes_n; i++) {
+    s->code = op_check(s->op);
+    bool read = s->code == OK && cass_definition_read(&scratch, c->memo, &d);
+    for (uint32_t i = 0; read && i < d.indexes_n && !s->table.n; i++) {
         if (slice_eq(d.indexes[i].name, s->index)) {
-            s->table = arena_copy(s->arena, c->id);
-            return false;
+            s->table = arena_copy(s->op->arena, c->id);
         }
     }
-    return true;
+    arena_free(&scratch);
+    return s->code == OK && !s->table.n;
 }
 
-err cass_drop_index(cass_request *q) {
+static err find_index(cass_request *q, cass_look *l) {
+    index_search search = {.op = &q->op, .index = q->tree->drop.target.name};
+    cass_each_table(q->front, l->keyspace, has_index, &search);
+    l->found = search.table;
+    return search.code;
+}
+
+static err refuse_missing_index(cass_request *q) {
     const cql_drop *s = &q->tree->drop;
     slice keyspace = keyspace_of(q, &s->target);
-    index_search search = {.arena = q->frame->arena, .index = s->target.name};
-    database *d;
+    return s->if_exists ? cass_answer_void(q)
+                        : cass_invalid(q, "Index '%.*s' could not be found in any of the tables of keyspace '%.*s'",
+                                       slice_shown(s->target.name), s->target.name.p, slice_shown(keyspace), keyspace.p);
+}
+
+static err drop_index_of(cass_request *q, const cass_look *l) {
+    const cql_drop *s = &q->tree->drop;
+    slice keyspace = keyspace_of(q, &s->target);
     bool answered;
-    if (!keyspace.n) {
-        return cass_invalid(q, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+    if (!l->found.n) {
+        return refuse_missing_index(q);
     }
-    if (account_database(q->front->core.account, keyspace, false, &d) == OK) {
-        cass_each_table(q->front, d, has_index, &search);
-        database_give(d);
-    }
-    if (!search.table.n) {
-        return s->if_exists ? cass_answer_void(q)
-                            : cass_invalid(q, "Index '%.*s' could not be found in any of the tables of keyspace '%.*s'",
-                                           slice_shown(s->target.name), s->target.name.p, slice_shown(keyspace), keyspace.p);
-    }
-    TRY(find_table(q, &(cql_table_name){.keyspace = keyspace, .name = search.table}, ACCESS_ALTER, false, &answered));
+    TRY(find_table(q, &(cql_table_name){.keyspace = keyspace, .name = l->found}, ACCESS_ALTER, false, &answered));
     cass_definition *definition = arena_new(q->frame->arena, cass_definition);
     if (!cass_definition_read(q->frame->arena, arena_copy(q->frame->arena, q->container->memo), definition)) {
         return E_INTERNAL;
@@ -785,4 +790,18 @@ err cass_drop_index(cass_request *q) {
     }
     definition->indexes_n = n;
     return replace_definition(q, definition, table_change("UPDATED", q->table->table.keyspace, q->table->table.name));
+}
+
+err cass_drop_index(cass_request *q) {
+    cass_look l = {.look = find_index, .go_on = drop_index_of};
+    slice keyspace = keyspace_of(q, &q->tree->drop.target);
+    TRY(cass_allow(q, ACCESS_ALTER, NULL));
+    if (!keyspace.n) {
+        return cass_invalid(q, "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+    }
+    if (account_database(q->front->core.account, keyspace, false, &l.keyspace) != OK) {
+        return refuse_missing_index(q);
+    }
+    cass_look_at_tables(q, &l);
+    return OK;
 }

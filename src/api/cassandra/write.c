@@ -1,5 +1,5 @@
 /* INSERT, UPDATE, DELETE and BATCH: range deletes are read first, then everything is committed. */
-#include "api/cassandra/write.h"
+#include "api/cassandra/hiding.h"
 
 /* The rows that are committed together. A statement with more is committed in several rounds, a batch is refused. */
 enum { ROUND_ROWS = 1000, ROUND_BYTES = 2 * 1024 * 1024 };
@@ -11,19 +11,21 @@ typedef struct writing {
     uint32_t at;          /* the target that is worked on */
     slice place;          /* within its range */
     item_rows_ask ask;    /* of its range */
+    uint32_t noted_n;     /* of the targets: their ranges are written */
+    uint32_t ranges_n;    /* of `rows`, of a batch: ranges, which do not count as rows */
+    cass_hiding hiding;
     bool batch, atomic;
     bool more;                         /* the range has more rows than are committed now */
     const cass_statement *conditional; /* the statement whose result is [applied]; NULL: none */
     err code;
-    arena scratch; /* of one row that is read */
-    op row_op;
-    bool *keys;  /* the columns that are read of it */
-    arena round; /* of the rows that are committed next */
-    op round_op;
+    arena scratch;     /* of one row that is read */
+    bool *keys;        /* the columns that are read of it */
+    arena round;       /* of the rows that are committed next */
     size_t read_bytes; /* their size before */
     cass_target *current;
     call_transaction *transaction; /* of a batch over several tables */
     size_t written;
+    op row_op, round_op; /* of `scratch` and `round`; last, since they are not cleared */
 } writing;
 
 static writing *of(call *c) {
@@ -49,15 +51,12 @@ static err explain(writing *w, err code, const op *by) {
 }
 
 static bool is_full(const writing *w) {
-    return w->rows.n >= (w->batch ? CASS_BATCH_ROWS : ROUND_ROWS) || (!w->batch && w->read_bytes > ROUND_BYTES);
+    return w->rows.n - w->ranges_n >= (w->batch ? CASS_BATCH_ROWS : ROUND_ROWS) || (!w->batch && w->read_bytes > ROUND_BYTES);
 }
 
-static err keep_row(writing *w, const cass_target *t) {
+static err add_row(writing *w, const cass_target *t) {
     cass_targets *rows = &w->rows;
     op *o = &w->round_op;
-    if (w->batch && is_full(w)) {
-        return cass_invalid(w->q, "The batch changes more than %d rows.", CASS_BATCH_ROWS);
-    }
     if (rows->n == rows->room) {
         uint32_t room = rows->room ? 2 * rows->room : 8;
         if (!arena_fits(o->arena, room * sizeof *rows->list)) {
@@ -72,6 +71,10 @@ static err keep_row(writing *w, const cass_target *t) {
     }
     rows->list[rows->n++] = *t;
     return OK;
+}
+
+static err keep_row(writing *w, const cass_target *t) {
+    return w->batch && is_full(w) ? cass_invalid(w->q, "The batch changes more than %d rows.", CASS_BATCH_ROWS) : add_row(w, t);
 }
 
 /* ---- the result ---- */
@@ -151,7 +154,7 @@ static void next(writing *w);
 
 static void end_round(writing *w) {
     w->rows = (cass_targets){0};
-    w->read_bytes = 0;
+    w->read_bytes = w->ranges_n = 0;
     arena_reset(&w->round);
     next(w);
 }
@@ -189,6 +192,8 @@ static err answer_conditional(writing *w, const call_commit *commit, bool met) {
     return answer_applied(w, false, &w->rows.list[i].mutation, op->before_there ? op->before_body : SLICE_EMPTY);
 }
 
+static void end_commit(writing *w);
+
 static void committed(call *c) {
     writing *w = of(c);
     cass_request *q = w->q;
@@ -209,7 +214,7 @@ static void committed(call *c) {
         fail(w, code);
         return;
     }
-    end_round(w);
+    end_commit(w);
 }
 
 static err make_op(writing *w, const cass_target *t, item_op *each) {
@@ -247,7 +252,7 @@ static void transaction_committed(call *c) {
         fail(w, c->code);
         return;
     }
-    end_round(w);
+    end_commit(w);
 }
 
 static void written(call *c) {
@@ -288,7 +293,7 @@ static bool spans_tables(const writing *w) {
     return false;
 }
 
-static err commit_all(writing *w) {
+static err commit_seen(writing *w) {
     if (!spans_tables(w)) {
         return commit_rows(w);
     }
@@ -299,6 +304,88 @@ static err commit_all(writing *w) {
     w->written = 0;
     write_next(w);
     return OK;
+}
+
+/* ---- what deleted ranges hide of it (hiding.h) ---- */
+
+static void hidden_seen(cass_request *q, err code) {
+    writing *w = q->state;
+    code = code == OK ? commit_seen(w) : explain(w, code, &w->round_op);
+    if (code != OK) {
+        fail(w, code);
+    }
+}
+
+static err commit_all(writing *w) {
+    w->hiding = (cass_hiding){.q = w->q, .op = &w->round_op, .rows = w->rows.list, .n = w->rows.n, .then = hidden_seen};
+    cass_hiding_begin(&w->hiding);
+    return OK;
+}
+
+static void hide_next(writing *w);
+
+static void row_hidden(call *c) {
+    writing *w = of(c);
+    err code = c->code != OK ? c->code : error_of(w, &w->q->call.commit);
+    call_commit_give(&w->q->call.commit);
+    if (code != OK) {
+        fail(w, code);
+    } else {
+        hide_next(w);
+    }
+}
+
+/* Rows that a range hides, which was deleted while they were committed: each is deleted by itself, since there are hardly any. */
+static void hide_next(writing *w) {
+    cass_request *q = w->q;
+    while (w->written < w->rows.n && !w->rows.list[w->written].mutation.is_hidden) {
+        w->written++;
+    }
+    if (w->written == w->rows.n) {
+        end_round(w);
+        return;
+    }
+    cass_target t = w->rows.list[w->written++];
+    const cass_mutation *m = &t.mutation;
+    cass_mutation *deletes = arena_new(&w->round, cass_mutation);
+    *deletes = (cass_mutation){.table = m->table,
+                               .partition = m->partition,
+                               .clustering = m->clustering,
+                               .us = m->hidden_us,
+                               .now_s = m->now_s,
+                               .run = m->run,
+                               .deletes_row = true};
+    item_op *op = arena_new(&w->round, item_op);
+    t.mutation = *deletes;
+    err code = make_op(w, &t, op);
+    op->edit = cass_edit_of(deletes);
+    if (code != OK) {
+        fail(w, code);
+        return;
+    }
+    call_commit_init(&q->call.commit, &q->front->core, &q->frame->client, &q->op, t.container, row_hidden);
+    q->call.commit.ops = op;
+    q->call.commit.n = 1;
+    call_commit_submit(&q->call.commit);
+}
+
+static void hidden_afterwards(cass_request *q, err code) {
+    writing *w = q->state;
+    if (code != OK) {
+        fail(w, explain(w, code, &w->round_op));
+        return;
+    }
+    w->written = w->hiding.any ? 0 : w->rows.n;
+    hide_next(w);
+}
+
+static void end_commit(writing *w) {
+    if (cass_hiding_is_behind(&w->hiding)) {
+        w->hiding.then = hidden_afterwards;
+        cass_hiding_begin(&w->hiding);
+    } else {
+        end_round(w);
+    }
 }
 
 /* ---- range deletes: the rows are read, and each becomes a mutation ---- */
@@ -358,8 +445,7 @@ static void range_read(call *c) {
     next(w);
 }
 
-static err bound_of(writing *w, const cql_bound *b, item_row_bound *bound) {
-    const cass_target *t = w->current;
+static err bound_of(writing *w, const cass_target *t, const cql_bound *b, item_row_bound *bound) {
     bound->given = b->n > 0;
     bound->exclusive = !b->inclusive;
     return b->n ? cass_row_prefix(&w->q->op, t->mutation.table, t->container, b->values, b->n, &bound->prefix) : OK;
@@ -377,13 +463,100 @@ static err begin_range(writing *w, cass_target *t) {
     TRY(cass_key_of(o, t->mutation.table, t->container, t->mutation.partition, NULL, key));
     w->ask = item_rows_ask_partition(key);
     w->ask.steps_max = ROUND_ROWS * 4;
-    TRY(bound_of(w, &t->range.start, &w->ask.from));
-    return bound_of(w, &t->range.end, &w->ask.to);
+    TRY(bound_of(w, t, &t->range.start, &w->ask.from));
+    return bound_of(w, t, &t->range.end, &w->ask.to);
 }
+
+/* ---- range deletes: before the rows are read, the partitions remember their ranges ---- */
+
+static bool is_remembered(const cass_target *t) {
+    return t->ranged && t->mutation.table->gc_grace_s > 0 && !t->mutation.table->counters;
+}
+
+/* The mutation of the partition's static row that adds the range. */
+static err range_mutation(writing *w, const cass_target *t, cass_target *out) {
+    op *o = &w->round_op;
+    item_row_bound from = {0}, to = {0};
+    cass_range *range = arena_new(o->arena, cass_range);
+    TRY(bound_of(w, t, &t->range.start, &from));
+    TRY(bound_of(w, t, &t->range.end, &to));
+    const cass_mutation *m = &t->mutation;
+    *range = cass_range_of(&from, &to, m->us, m->now_s + m->table->gc_grace_s);
+    *out = *t;
+    out->ranged = false;
+    out->mutation.clustering = NULL;
+    out->mutation.deletes_row = t->whole;
+    out->mutation.range = range;
+    out->mutation.bytes += from.prefix.n + to.prefix.n;
+    return OK;
+}
+
+static err read_range(writing *w);
+
+static void ranges_noted(call *c) {
+    writing *w = of(c);
+    cass_request *q = w->q;
+    err code = c->code != OK ? c->code : error_of(w, &q->call.commit);
+    call_commit_give(&q->call.commit);
+    if (code == OK) {
+        cass_hiding_note(q->front, w->targets.list[0].container, w->targets.list[0].mutation.us);
+        code = read_range(w);
+    }
+    if (code != OK) {
+        fail(w, code);
+    }
+}
+
+/* Those of the next targets in one commit; the targets of a statement are of one table. In a batch they are committed with the rows. */
+static err note_ranges(writing *w) {
+    cass_request *q = w->q;
+    uint32_t left = w->targets.n - w->at, n = left < ROUND_ROWS ? left : ROUND_ROWS, ops_n = 0;
+    if (!arena_fits(&w->round, n * (sizeof(cass_target) + sizeof(item_op)))) {
+        return budget_error(q->op.budget);
+    }
+    cass_target *made = arena_array(&w->round, cass_target, n);
+    item_op *ops = arena_array(&w->round, item_op, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const cass_target *t = &w->targets.list[w->at + i];
+        if (is_remembered(t)) {
+            TRY(range_mutation(w, t, &made[ops_n]));
+            TRY(make_op(w, &made[ops_n], &ops[ops_n]));
+            ops_n++;
+        }
+    }
+    w->noted_n = w->at + n;
+    cass_hiding_note(q->front, w->targets.list[w->at].container, w->targets.list[w->at].mutation.us);
+    call_commit_init(&q->call.commit, &q->front->core, &q->frame->client, &q->op, w->targets.list[w->at].container, ranges_noted);
+    q->call.commit.ops = ops;
+    q->call.commit.n = ops_n;
+    call_commit_submit(&q->call.commit);
+    return OK;
+}
+
+static err note_in_batch(writing *w, const cass_target *t) {
+    cass_target made;
+    w->noted_n = w->at + 1;
+    if (w->ranges_n == CASS_BATCH_ROWS) {
+        return cass_invalid(w->q, "The batch deletes more than %d ranges.", CASS_BATCH_ROWS);
+    }
+    TRY(range_mutation(w, t, &made));
+    cass_hiding_note(w->q->front, t->container, t->mutation.us);
+    TRY(add_row(w, &made));
+    w->ranges_n++;
+    return OK;
+}
+
+/* ---- range deletes: reading ---- */
 
 static err read_range(writing *w) {
     cass_request *q = w->q;
     cass_target *t = &w->targets.list[w->at];
+    if (w->at >= w->noted_n && is_remembered(t)) {
+        if (!w->batch) {
+            return note_ranges(w);
+        }
+        TRY(note_in_batch(w, t));
+    }
     if (w->current != t) {
         TRY(begin_range(w, t));
     }
@@ -430,7 +603,8 @@ static void next(writing *w) {
 }
 
 static writing *begin(cass_request *q) {
-    writing *w = arena_new(q->frame->arena, writing);
+    writing *w = arena_alloc(q->frame->arena, sizeof *w);
+    memset(w, 0, offsetof(writing, row_op));
     w->q = q;
     w->scratch = arena_init_counted(q->op.budget);
     w->round = arena_init_counted(q->op.budget);
@@ -506,18 +680,9 @@ static err read_batch_time(cass_request *q, const cql_using *usings, int64_t *us
     return OK;
 }
 
-static bool same_partition(const cass_mutation *a, const cass_mutation *b) {
-    for (uint32_t i = 0; i < a->table->table.partition_n; i++) {
-        if (!slice_eq(a->partition[i].bytes, b->partition[i].bytes)) {
-            return false;
-        }
-    }
-    return a->table == b->table;
-}
-
 static err check_conditional(writing *w) {
     for (uint32_t i = 0; w->conditional && i < w->targets.n; i++) {
-        if (!same_partition(&w->targets.list[0].mutation, &w->targets.list[i].mutation)) {
+        if (!cass_mutation_same_partition(&w->targets.list[0].mutation, &w->targets.list[i].mutation)) {
             return cass_invalid(w->q, "Batch with conditions cannot span multiple partitions");
         }
         if (w->targets.list[i].ranged) {

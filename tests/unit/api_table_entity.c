@@ -163,30 +163,103 @@ static void sizes_are_those_of_storage(void **state) {
     assert_int_equal(properties, 2);
 }
 
+static slice body_of(const bson_t *b) {
+    return slice_of(bson_get_data(b), b->len);
+}
+
+/* What counts most for its bytes: short names, short values. */
+static void sizes_are_bounded_by_the_bytes(void **state) {
+    (void)state;
+    static const char *const names[] = {"", "a", "PartitionKey", "\xC3\xA9", "\xF0\x9F\x98\x80"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        for (unsigned kind = 0; kind < 6; kind++) {
+            bson_t b = BSON_INITIALIZER;
+            size_t properties;
+            for (unsigned k = 0; k < 100; k++) {
+                bool good = kind == 0   ? bson_append_null(&b, names[i], -1)
+                            : kind == 1 ? bson_append_bool(&b, names[i], -1, true)
+                            : kind == 2 ? bson_append_int32(&b, names[i], -1, 1)
+                            : kind == 3 ? bson_append_utf8(&b, names[i], -1, "", 0)
+                            : kind == 4 ? bson_append_utf8(&b, names[i], -1, "\xF0\x9F\x98\x80", 4)
+                                        : bson_append_binary(&b, names[i], -1, BSON_SUBTYPE_BINARY, (const uint8_t *)"x", 1);
+                assert_true(good);
+            }
+            bool text = kind == 3 || kind == 4, key = i == 2; /* keys are texts */
+            assert_true((key && !text) || entity_size(body_of(&b), &properties) <= ENTITY_SIZE_PER_BYTE * b.len);
+            bson_destroy(&b);
+        }
+    }
+}
+
+static void entities_up_to_the_limit_are_accepted(void **state) {
+    (void)state;
+    enum { VALUE = ENTITY_VALUE_MAX / 2, VALUES = 15 };
+    static char text[VALUE + 1];
+    memset(text, 'x', VALUE);
+    size_t properties;
+    bson_t b = BSON_INITIALIZER;
+    for (unsigned i = 0; i < VALUES; i++) {
+        bson_append_utf8(&b, "value", -1, text, VALUE);
+    }
+    size_t left = (ENTITY_BYTES_MAX - entity_size(body_of(&b), &properties) - 8 - 2 - 4) / 2;
+    assert_int_equal(properties, VALUES);
+    assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_FINE);
+    bson_t more = BSON_INITIALIZER;
+    bson_copy_to(&b, &more);
+    bson_append_utf8(&b, "z", -1, text, (int)left);
+    assert_int_equal(entity_size(body_of(&b), &properties), ENTITY_BYTES_MAX);
+    assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_FINE);
+    bson_append_utf8(&more, "z", -1, text, (int)left + 1);
+    assert_int_equal(entity_check_limits(body_of(&more), false), TABLE_ENTITY_TOO_LARGE);
+    assert_int_equal(entity_check_limits(body_of(&more), true), TABLE_FINE);
+    bson_destroy(&more);
+    bson_reinit(&b);
+    bson_append_utf8(&b, "value", -1, text, VALUE);
+    assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_FINE);
+    text[VALUE] = 'x';
+    bson_append_utf8(&b, "more", -1, text, VALUE + 1);
+    assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_VALUE_TOO_LARGE);
+    bson_reinit(&b);
+    for (unsigned i = 0; i <= ENTITY_PROPERTIES_MAX; i++) {
+        assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_FINE);
+        bson_append_int32(&b, "n", -1, 1);
+    }
+    assert_int_equal(entity_check_limits(body_of(&b), false), TABLE_TOO_MANY_PROPERTIES);
+    bson_destroy(&b);
+}
+
 /* Wherever a character of several bytes stands among ASCII. */
 static void texts_are_counted_in_utf16_units(void **state) {
     (void)state;
+    enum { PLAIN = 150 }; /* more than two strides of 64 */
     static const struct {
         const char *character;
         size_t units;
     } others[] = {{"\xC3\xA9", 1}, {"\xE2\x82\xAC", 1}, {"\xF0\x9F\x98\x80", 2}};
     assert_int_equal(entity_units(SLICE_EMPTY), 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        for (int before = 0; before <= 20; before++) {
-            char text[64];
-            int n = snprintf(text, sizeof text, "%.*s%s%.*s", before, "abcdefghijklmnopqrst", others[i].character, 20 - before,
-                             "abcdefghijklmnopqrst");
-            assert_int_equal(entity_units(slice_of(text, (size_t)n)), 20 + others[i].units);
+        for (size_t before = 0; before <= PLAIN; before++) {
+            char text[PLAIN + 4];
+            size_t n = strlen(others[i].character);
+            memset(text, 'a', sizeof text);
+            memcpy(text + before, others[i].character, n);
+            assert_int_equal(entity_units(slice_of(text, PLAIN + n)), PLAIN + others[i].units);
         }
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_counted_in_utf16_units),  cmocka_unit_test(times_keep_seven_digits),
-        cmocka_unit_test(times_that_are_none_are_refused),   cmocka_unit_test(doubles_are_told_from_integers),
-        cmocka_unit_test(numbers_compare_by_value),          cmocka_unit_test(entities_come_back),
-        cmocka_unit_test(entities_without_keys_are_refused), cmocka_unit_test(sizes_are_those_of_storage),
+        cmocka_unit_test(texts_are_counted_in_utf16_units),
+        cmocka_unit_test(sizes_are_bounded_by_the_bytes),
+        cmocka_unit_test(entities_up_to_the_limit_are_accepted),
+        cmocka_unit_test(times_keep_seven_digits),
+        cmocka_unit_test(times_that_are_none_are_refused),
+        cmocka_unit_test(doubles_are_told_from_integers),
+        cmocka_unit_test(numbers_compare_by_value),
+        cmocka_unit_test(entities_come_back),
+        cmocka_unit_test(entities_without_keys_are_refused),
+        cmocka_unit_test(sizes_are_those_of_storage),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

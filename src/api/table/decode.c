@@ -27,7 +27,8 @@ err table_read_top(table_request *q, size_t *max_out) {
 static bool contains(slice text, const char *word) {
     size_t n = strlen(word);
     for (size_t i = 0; i + n <= text.n; i++) {
-        if ((text.p[i] | 0x20) == word[0] && slice_eq_nocase(slice_of(text.p + i, n), slice_of(word, n))) {
+        bool ends = (text.p[i] | 0x20) == word[0] && (text.p[i + n - 1] | 0x20) == word[n - 1];
+        if (ends && slice_eq_nocase(slice_of(text.p + i, n), slice_of(word, n))) {
             return true;
         }
     }

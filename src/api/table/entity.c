@@ -14,25 +14,37 @@ slice entity_text(slice body, slice name) {
     return doc_find_member(body, name, &e) && e.type == BSON_TYPE_UTF8 ? doc_element_text(&e) : SLICE_EMPTY;
 }
 
-enum { STRIDE = 32 };
+enum { WORD = sizeof(uint64_t), STRIDE = 8 * WORD };
+#define TOPS 0x8080808080808080u
+
+static uint64_t top_bits(const char *p) {
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return word & TOPS;
+}
 
 static bool stride_is_ascii(const char *p) {
-    uint64_t words[STRIDE / sizeof(uint64_t)];
-    memcpy(words, p, sizeof words);
-    return ((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0;
+    uint64_t w[STRIDE / WORD];
+    memcpy(w, p, sizeof w);
+    return ((w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]) & TOPS) == 0;
+}
+
+/* How many of the next bytes are counted at once, since they are ASCII. */
+static size_t plain_bytes(const char *p, size_t left) {
+    return left >= STRIDE && stride_is_ascii(p) ? STRIDE : left >= WORD && top_bits(p) == 0 ? WORD : 0;
 }
 
 size_t entity_units(slice text) {
     size_t n = 0;
-    for (size_t i = 0; i < text.n;) {
-        if (text.n - i >= STRIDE && stride_is_ascii(text.p + i)) {
-            n += STRIDE;
-            i += STRIDE;
-            continue;
+    for (size_t i = 0, plain; i < text.n; i += plain) {
+        plain = plain_bytes(text.p + i, text.n - i);
+        n += plain;
+        if (plain == 0) {
+            unsigned char c = (unsigned char)text.p[i];
+            n += (c & 0xC0) != 0x80; /* not in the middle of a character */
+            n += c >= 0xF0;          /* a surrogate pair */
+            plain = 1;
         }
-        unsigned char c = (unsigned char)text.p[i++];
-        n += (c & 0xC0) != 0x80; /* not in the middle of a character */
-        n += c >= 0xF0;          /* a surrogate pair */
     }
     return n;
 }
@@ -74,6 +86,13 @@ typedef struct reader {
     size_t properties;
 } reader;
 
+static slice joined(arena *a, slice name, slice suffix) {
+    char *text = arena_alloc_aligned(a, name.n + suffix.n, 1);
+    memcpy(text, name.p, name.n);
+    memcpy(text + name.n, suffix.p, suffix.n);
+    return slice_of(text, name.n + suffix.n);
+}
+
 static bool append_ticks(reader *r, slice name, int64_t ticks) {
     unsigned rest;
     int64_t ms = edm_ms_of(ticks, &rest);
@@ -83,7 +102,7 @@ static bool append_ticks(reader *r, slice name, int64_t ticks) {
     if (rest == 0) {
         return true;
     }
-    slice beside = arena_printf(r->op->arena, "%.*s@ticks", (int)name.n, name.p);
+    slice beside = joined(r->op->arena, name, SLICE_LIT("@ticks"));
     return bson_append_int32(r->to, beside.p, (int)beside.n, (int32_t)rest);
 }
 
@@ -174,7 +193,7 @@ static table_error find_type(const reader *r, const doc_element *before, const d
     bool beside =
         before->key.n == e->key.n + suffix.n && slice_starts(before->key, e->key) && slice_eq(slice_skip(before->key, e->key.n), suffix);
     if (!beside) {
-        slice name = arena_printf(r->op->arena, "%.*s" TYPE_SUFFIX, (int)e->key.n, e->key.p);
+        slice name = joined(r->op->arena, e->key, suffix);
         if (!doc_find_member(r->source, name, &annotation)) {
             return TABLE_FINE;
         }
@@ -295,36 +314,47 @@ static size_t size_of_value(const doc_element *e) {
     }
 }
 
+static size_t size_of(const doc_element *e) {
+    bool key = slice_eq(e->key, partition_name) || slice_eq(e->key, row_name);
+    return key ? entity_units(doc_element_text(e)) * 2 : 8 + entity_units(e->key) * 2 + size_of_value(e);
+}
+
 /* 4 bytes, the keys, and for each property 8 bytes, its name and its value; texts count two bytes for a UTF-16 unit. */
-size_t entity_size(slice body, size_t *properties_out) {
+static size_t measure(slice body, bool only_count, size_t *properties_out) {
     doc_walk w;
     doc_element e;
     size_t size = 4;
     *properties_out = 0;
     for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
-        if (edm_is_ticks(e.key)) {
-            continue;
+        if (!edm_is_ticks(e.key)) {
+            size += only_count ? 0 : size_of(&e);
+            *properties_out += !entity_is_system(e.key);
         }
-        bool key = slice_eq(e.key, partition_name) || slice_eq(e.key, row_name);
-        size += key ? entity_units(doc_element_text(&e)) * 2 : 8 + entity_units(e.key) * 2 + size_of_value(&e);
-        *properties_out += !entity_is_system(e.key);
     }
     return size;
 }
 
+size_t entity_size(slice body, size_t *properties_out) {
+    return measure(body, false, properties_out);
+}
+
+/* Most entities are so small that their texts need not be counted. */
 table_error entity_check_size(slice body, bool large) {
-    size_t properties, size = entity_size(body, &properties);
-    if (properties > ENTITY_PROPERTIES_MAX) {
-        return TABLE_TOO_MANY_PROPERTIES;
-    }
-    return size > (large ? ENTITY_LARGE_BYTES_MAX : ENTITY_BYTES_MAX) ? TABLE_ENTITY_TOO_LARGE : TABLE_FINE;
+    size_t properties, most = large ? ENTITY_LARGE_BYTES_MAX : ENTITY_BYTES_MAX;
+    size_t size = measure(body, body.n <= most / ENTITY_SIZE_PER_BYTE, &properties);
+    return properties > ENTITY_PROPERTIES_MAX ? TABLE_TOO_MANY_PROPERTIES : size > most ? TABLE_ENTITY_TOO_LARGE : TABLE_FINE;
+}
+
+static bool is_too_large(const doc_element *e) {
+    bool text = e->type == BSON_TYPE_UTF8, bytes = e->type == BSON_TYPE_BINARY;
+    return (text || bytes) && e->value.n > ENTITY_VALUE_MAX / ENTITY_SIZE_PER_BYTE && size_of_value(e) > ENTITY_VALUE_MAX + 4;
 }
 
 table_error entity_check_limits(slice body, bool large) {
     doc_walk w;
     doc_element e;
-    for (doc_walk_init(&w, body); doc_walk_next(&w, &e) && !large;) {
-        if ((e.type == BSON_TYPE_UTF8 || e.type == BSON_TYPE_BINARY) && size_of_value(&e) > ENTITY_VALUE_MAX + 4) {
+    for (doc_walk_init(&w, body); !large && doc_walk_next(&w, &e);) {
+        if (is_too_large(&e)) {
             return TABLE_VALUE_TOO_LARGE;
         }
     }

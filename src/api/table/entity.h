@@ -43,7 +43,9 @@ typedef struct entity {
 /* Up to ENTITY_LARGE_BYTES_MAX; the limits of its table are checked by entity_check_limits. */
 table_error entity_read(op *o, const entity_ask *ask, entity *entity_out);
 
-/* The size that counts against the limit, by Storage's formula, and the number of properties without the system's. */
+/* The size that counts against the limit, by Storage's formula, and the number of properties without the system's. The size is at most
+ * ENTITY_SIZE_PER_BYTE times that of the BSON. */
+enum { ENTITY_SIZE_PER_BYTE = 4 };
 size_t entity_size(slice body, size_t *properties_out);
 table_error entity_check_size(slice body, bool large);
 table_error entity_check_limits(slice body, bool large); /* also the size of each value */

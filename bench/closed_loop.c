@@ -18,7 +18,7 @@
 enum { CONNECTIONS_MAX = 1024, SILENCE_MS = 120000 };
 static const uint64_t least_wait_ns = 60000000000;
 
-loop_flags loop = {.key = EMULATOR_KEY, .connections = 32, .items = 10000, .size = 1024, .seconds = 3, .warm_up = 0.5};
+loop_flags loop = {.key = EMULATOR_KEY, .connections = 32, .items = 10000, .size = 1024, .seconds = 3, .warm_up = 0.5, .vertices = 100000};
 static const char *tool;
 static histogram latencies;
 static uint64_t requests, errors, answer_bytes;
@@ -40,7 +40,7 @@ static void usage(const char *modes) {
     fprintf(stderr,
             "usage: %s --port N [--setup] [--mode %s] [--connections 32] [--items 10000]\n"
             "       [--first N] [--size 1024] [--seconds 3] [--warm-up 0.5] [--key KEY] [--throughput RU]\n"
-            "       [--ask QUESTION] [--least N] [--open]\n",
+            "       [--ask QUESTION] [--least N] [--open] [--format NAME] [--vertices 100000]\n",
             tool, modes);
     exit(2);
 }
@@ -89,6 +89,12 @@ static bool take_flag(int flag) {
     case 'o':
         loop.open = true;
         return true;
+    case 'F':
+        loop.format = optarg;
+        return true;
+    case 'v':
+        loop.vertices = strtoull(optarg, NULL, 10);
+        return true;
     default:
         return false;
     }
@@ -96,11 +102,23 @@ static bool take_flag(int flag) {
 
 void loop_parse(int argc, char **argv, const char *name, const char *modes, size_t size_max) {
     static const struct option options[] = {
-        {"port", 1, NULL, 'p'},    {"mode", 1, NULL, 'm'},       {"connections", 1, NULL, 'c'},
-        {"items", 1, NULL, 'i'},   {"first", 1, NULL, 'f'},      {"size", 1, NULL, 's'},
-        {"seconds", 1, NULL, 't'}, {"warm-up", 1, NULL, 'w'},    {"key", 1, NULL, 'k'},
-        {"setup", 0, NULL, 'S'},   {"throughput", 1, NULL, 'u'}, {"ask", 1, NULL, 'a'},
-        {"least", 1, NULL, 'l'},   {"open", 0, NULL, 'o'},       {0},
+        {"port", 1, NULL, 'p'},
+        {"mode", 1, NULL, 'm'},
+        {"connections", 1, NULL, 'c'},
+        {"items", 1, NULL, 'i'},
+        {"first", 1, NULL, 'f'},
+        {"size", 1, NULL, 's'},
+        {"seconds", 1, NULL, 't'},
+        {"warm-up", 1, NULL, 'w'},
+        {"key", 1, NULL, 'k'},
+        {"setup", 0, NULL, 'S'},
+        {"throughput", 1, NULL, 'u'},
+        {"ask", 1, NULL, 'a'},
+        {"least", 1, NULL, 'l'},
+        {"open", 0, NULL, 'o'},
+        {"format", 1, NULL, 'F'},
+        {"vertices", 1, NULL, 'v'},
+        {0},
     };
     tool = name;
     for (int flag; (flag = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -108,7 +126,8 @@ void loop_parse(int argc, char **argv, const char *name, const char *modes, size
             usage(modes);
         }
     }
-    if (loop.port == 0 || loop.connections < 1 || loop.connections > CONNECTIONS_MAX || loop.items == 0 || loop.size > size_max) {
+    if (loop.port == 0 || loop.connections < 1 || loop.connections > CONNECTIONS_MAX || loop.items == 0 || loop.vertices == 0 ||
+        loop.size > size_max) {
         usage(modes);
     }
 }
@@ -214,5 +233,9 @@ void loop_run(const loop_work *w, loop_connection *const *connections) {
     printf("{\"mode\":\"%s\",\"connections\":%d,\"seconds\":%.3f,\"requests\":%" PRIu64 ",\"rate\":%.1f,\"errors\":%" PRIu64 ",", loop.mode,
            loop.connections, loop.seconds, requests, (double)requests / loop.seconds, errors);
     histogram_print(&latencies);
-    printf(",\"bytesPerAnswer\":%.0f,\"clientCpuMicros\":%.2f}\n", (double)answer_bytes / each, cpu / each);
+    printf(",\"bytesPerAnswer\":%.0f,\"clientCpuMicros\":%.2f", (double)answer_bytes / each, cpu / each);
+    if (w->more) {
+        w->more();
+    }
+    printf("}\n");
 }

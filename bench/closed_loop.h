@@ -20,9 +20,11 @@ typedef struct loop_flags {
     size_t size;         /* of an item */
     double seconds, warm_up;
     bool setup;
-    const char *ask; /* the name of a question (question.h); NULL: none */
-    uint64_t least;  /* the run goes on until it has had so many answers, for a minute at most */
-    bool open;       /* the server asks for no password */
+    const char *ask;    /* the name of a question (question.h); NULL: none */
+    uint64_t least;     /* the run goes on until it has had so many answers, for a minute at most */
+    bool open;          /* the server asks for no password */
+    const char *format; /* of messages, if the protocol has several; NULL: the tool's default */
+    uint64_t vertices;  /* of the measured graph (graph.h) */
 } loop_flags;
 extern loop_flags loop;
 
@@ -42,6 +44,7 @@ typedef struct loop_work {
     bool fills;                                               /* runs until all items are sent, not for a time */
     void (*request)(loop_connection *c);                      /* sends one, or sets `done` */
     bool (*answered)(const loop_connection *c, bool *ok_out); /* whether the whole answer has come */
+    void (*more)(void); /* prints further members of the line of figures, each with a comma before it; NULL: there are none */
 } loop_work;
 
 _Noreturn void loop_die(const char *what);

@@ -70,11 +70,19 @@ static char *add_hex(char *p, uint64_t v, int digits) {
     return p + digits;
 }
 
-static char *add_digits(char *p, uint64_t v, int digits) {
+char *data_add_digits(char *p, uint64_t v, int digits) {
     for (int i = digits - 1; i >= 0; i--, v /= 10) {
         p[i] = (char)('0' + v % 10);
     }
     return p + digits;
+}
+
+char *data_add_number(char *p, uint64_t v) {
+    int digits = 1;
+    for (uint64_t rest = v / 10; rest; rest /= 10) {
+        digits++;
+    }
+    return data_add_digits(p, v, digits);
 }
 
 static char *add_guid(char *p, uint64_t number) {
@@ -92,12 +100,16 @@ static char *add_guid(char *p, uint64_t number) {
 
 /* ---- plain items ---- */
 
+#define ALPHABET "abcdefghijklmnopqrstuvwxyz"
+#define ALPHABETS ALPHABET ALPHABET ALPHABET
+
 /* Letters that differ from item to item, eight for each turn of the mixer. */
 static char *add_letters(char *p, uint64_t number, size_t n) {
+    static const char letters[] = ALPHABETS ALPHABETS ALPHABETS ALPHABET; /* of a byte: the letter of its value modulo 26 */
     for (size_t i = 0; i < n; i += 8) {
         uint64_t bits = data_mix(number * 1024 + i);
         for (size_t j = i; j < i + 8 && j < n; j++, bits >>= 8) {
-            p[j] = (char)('a' + (bits & 0xff) % 26);
+            p[j] = letters[bits & 0xff];
         }
     }
     return p + n;
@@ -106,11 +118,13 @@ static char *add_letters(char *p, uint64_t number, size_t n) {
 static size_t plain_item(uint64_t number, size_t bytes, char *out) {
     char *p = add_guid(add_text(out, "{\"id\":\""), number);
     p = add_guid(add_text(p, "\",\"pk\":\""), number);
-    p += sprintf(p,
-                 "\",\"number\":%llu,\"price\":%.2f,\"active\":%s,\"city\":\"Madrid\",\"tags\":[\"alpha\",\"beta\"],"
-                 "\"address\":{\"street\":\"Calle de Toledo %u\",\"zip\":\"%05u\"},\"note\":\"",
-                 (unsigned long long)number, (double)(number % 100000) / 100.0, number % 2 ? "true" : "false", (unsigned)(number % 200),
-                 (unsigned)(number % 52000));
+    p = data_add_number(add_text(p, "\",\"number\":"), number);
+    p = data_add_number(add_text(p, ",\"price\":"), number % 100000 / 100);
+    p = data_add_digits(add_text(p, "."), number % 100, 2);
+    p = add_text(add_text(p, ",\"active\":"), number % 2 ? "true" : "false");
+    p = add_text(p, ",\"city\":\"Madrid\",\"tags\":[\"alpha\",\"beta\"],\"address\":{\"street\":\"Calle de Toledo ");
+    p = data_add_digits(add_text(data_add_number(p, number % 200), "\",\"zip\":\""), number % 52000, 5);
+    p = add_text(p, "\"},\"note\":\"");
     size_t used = (size_t)(p - out) + 2;
     if (used < bytes) {
         p = add_letters(p, number, bytes - used);
@@ -130,7 +144,7 @@ static char *add_email(char *p, uint64_t number) {
     *p++ = '.';
     p = add_text(p, surnames[choose(number, 2, COUNT(surnames))]);
     *p++ = '.';
-    p = add_digits(p, number, 9);
+    p = data_add_digits(p, number, 9);
     return add_text(p, "@example.com");
 }
 
@@ -148,7 +162,7 @@ static char *add_city(char *p, uint64_t number) {
 }
 
 static char *add_tag(char *p, uint64_t number, unsigned which) {
-    return add_digits(add_text(p, "label-"), choose(number, 6 + which, DATA_TAGS), 4);
+    return data_add_digits(add_text(p, "label-"), choose(number, 6 + which, DATA_TAGS), 4);
 }
 
 /* 37 seconds and some milliseconds after the one before. */
@@ -156,19 +170,19 @@ static char *add_created(char *p, uint64_t number) {
     struct tm t;
     time_t seconds = (time_t)(1672531200 + number * 37);
     gmtime_r(&seconds, &t);
-    p = add_digits(p, (uint64_t)t.tm_year + 1900, 4);
+    p = data_add_digits(p, (uint64_t)t.tm_year + 1900, 4);
     *p++ = '-';
-    p = add_digits(p, (uint64_t)t.tm_mon + 1, 2);
+    p = data_add_digits(p, (uint64_t)t.tm_mon + 1, 2);
     *p++ = '-';
-    p = add_digits(p, (uint64_t)t.tm_mday, 2);
+    p = data_add_digits(p, (uint64_t)t.tm_mday, 2);
     *p++ = 'T';
-    p = add_digits(p, (uint64_t)t.tm_hour, 2);
+    p = data_add_digits(p, (uint64_t)t.tm_hour, 2);
     *p++ = ':';
-    p = add_digits(p, (uint64_t)t.tm_min, 2);
+    p = data_add_digits(p, (uint64_t)t.tm_min, 2);
     *p++ = ':';
-    p = add_digits(p, (uint64_t)t.tm_sec, 2);
+    p = data_add_digits(p, (uint64_t)t.tm_sec, 2);
     *p++ = '.';
-    p = add_digits(p, choose(number, 10, 1000), 3);
+    p = data_add_digits(p, choose(number, 10, 1000), 3);
     *p++ = 'Z';
     return p;
 }
@@ -180,7 +194,7 @@ static char *add_value(char *p, data_field field, uint64_t number) {
     case DATA_TENANT:
         return add_text(p, "contoso");
     case DATA_DEVICE:
-        return add_digits(add_text(p, "device-"), number % DATA_DEVICES, 4);
+        return data_add_digits(add_text(p, "device-"), number % DATA_DEVICES, 4);
     case DATA_NAME:
         return add_name(p, number);
     case DATA_EMAIL:

@@ -11,6 +11,7 @@ from common import CONNECTIONS, Server, free_port, load, run_tool, tesela
 
 DEGREE = 10
 BULK = 100
+VERTEX_BYTES = 400  # of the SQL item: the least that tesela-load makes, twice a vertex of addV
 CHECKED = 200  # vertices whose friends of friends are counted on both sides
 JARS = os.environ.get("GREMLIN_JARS")
 next_vertex = 100_000_000  # new vertices never meet one that is there
@@ -64,6 +65,14 @@ def measure_against_sql(report, graph, o):
 
     pairs = pairs_of(o, lambda: graph.run("read", o.seconds), point_read)
     report.ratio("Gremlin API: g.V([pk, id]) against our SQL point read of the same vertex", pairs, 0.7, "gremlinRead")
+
+    def create():
+        global next_vertex
+        next_vertex += 10_000_000
+        return load(graph.server, "create", o.seconds, size=VERTEX_BYTES, first=next_vertex)
+
+    pairs = pairs_of(o, lambda: graph.run("add", o.seconds), create)
+    report.ratio(f"Gremlin API: addV, synced, against our SQL create of {VERTEX_BYTES} bytes", pairs, 0.9, "gremlinAdd")
 
 
 def measure_growth(report, graph, folder, o):
@@ -124,7 +133,7 @@ serializers:
   - {{className: org.apache.tinkerpop.gremlin.util.ser.GraphBinaryMessageSerializerV1}}
 """)
     command = ["java", "-Xms4g", "-Xmx4g", "-cp", f"{JARS}/*", "org.apache.tinkerpop.gremlin.server.GremlinServer", home / "server.yaml"]
-    return Graph(Server(command, "gremlin-server", folder, port, seconds=180), port, vertices, "--plain")
+    return Graph(Server(command, "gremlin-server", folder, port, seconds=180), port, vertices, "--open")
 
 
 def measure_adds(report, peer, folder, o):

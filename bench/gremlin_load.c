@@ -7,25 +7,23 @@
  *   touch   the friends of each vertex 0 … --items - 1, once, so that a cache has them
  *   sum     counts of the vertices 0 … --items - 1, added up: two servers with one graph have one sum
  *
- * Vertices are asked for by partition key and id, as on the service; with --plain by id alone, without authentication, as TinkerGraph has
- * them. */
-#include <getopt.h>
+ * Vertices are asked for by partition key and id, as on the service; with --open by id alone, without authentication, as TinkerGraph has
+ * them. --format is graphbinary or graphson. */
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "closed_loop.h"
 #include "data.h"
 #include "graph.h"
-#include "loop.h"
 
-enum { REQUEST_BYTES = 8192, PATH_STEPS = 3 };
-static const char emulator_key[] = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+enum { REQUEST_BYTES = 8192, ANSWER_BYTES = 1 << 20, PATH_STEPS = 3 };
 
-static uint64_t items, next, sum, answer_bytes;
+static uint64_t sum;
 static uint64_t random_state = DATA_SEED;
-static bool plain, graphson;
+static bool graphson, sums;
 
 /* ---- requests: a WebSocket frame, its head in front of the message once that is known ---- */
 
@@ -128,7 +126,7 @@ static void add_graphson(message *m, const script *s) {
     add_text(m, "]}}");
 }
 
-static void send_script(const loop_connection *c, const script *s) {
+static void send_script(loop_connection *c, const script *s) {
     static message m;
     m.n = FRAME_HEAD;
     graphson ? add_graphson(&m, s) : add_binary(&m, s);
@@ -165,14 +163,15 @@ static void take_sum(const char *p, size_t n) {
     sum += value ? strtoull(value, NULL, 10) : 0;
 }
 
-/* The first whole frame of the input; returns its bytes, 0 if it is not there. */
-static size_t frame_of(const loop_connection *c, const char **payload_out, size_t *n_out) {
-    const uint8_t *p = (const uint8_t *)c->in;
-    if (c->in_n < 2) {
+/* The whole frame at a position of the input; returns its bytes, 0 if it is not there. */
+static size_t frame_at(const loop_connection *c, size_t at, const char **payload_out, size_t *n_out) {
+    const uint8_t *p = (const uint8_t *)c->in + at;
+    size_t here = c->in_n - at;
+    if (here < 2) {
         return 0;
     }
     size_t length = p[1] & 127, head = length == 126 ? 4 : length == 127 ? 10 : 2;
-    if (c->in_n < head) {
+    if (here < head) {
         return 0;
     }
     if (head > 2) {
@@ -181,26 +180,27 @@ static size_t frame_of(const loop_connection *c, const char **payload_out, size_
             length = length << 8 | p[i];
         }
     }
-    *payload_out = c->in + head;
+    *payload_out = (const char *)p + head;
     *n_out = length;
-    return c->in_n < head + length ? 0 : head + length;
+    return here < head + length ? 0 : head + length;
 }
 
-static bool answered(loop_connection *c, bool *ok_out) {
+/* Frames of part of the results come before the last one. */
+static bool answered(const loop_connection *c, bool *ok_out) {
     const char *payload;
     size_t n, whole;
-    while ((whole = frame_of(c, &payload, &n)) > 0) {
-        int status = (c->in[0] & 15) <= 2 ? status_of(payload, n) : 206; /* not pings */
-        if (status == 200 && graphson && strcmp(loop_set.mode, "sum") == 0) {
-            take_sum(payload, n);
-        }
-        answer_bytes += whole;
-        memmove(c->in, c->in + whole, c->in_n - whole);
-        c->in_n -= whole;
+    for (size_t at = 0; (whole = frame_at(c, at, &payload, &n)) > 0; at += whole) {
+        int status = (c->in[at] & 15) <= 2 ? status_of(payload, n) : 206; /* not pings */
         if (status != 206) {
             *ok_out = status == 200 || status == 204;
+            if (status == 200 && sums) {
+                take_sum(payload, n);
+            }
             return true;
         }
+    }
+    if (c->seen > ANSWER_BYTES) {
+        loop_die("an answer is too large");
     }
     return false;
 }
@@ -209,10 +209,10 @@ static bool answered(loop_connection *c, bool *ok_out) {
 
 static void converse(loop_connection *c, const script *s, int expected) {
     const char *payload;
-    size_t n, whole;
+    size_t n;
     c->in_n = 0;
     send_script(c, s);
-    while ((whole = frame_of(c, &payload, &n)) == 0) {
+    while (frame_at(c, 0, &payload, &n) == 0) {
         loop_receive(c);
     }
     int status = status_of(payload, n);
@@ -225,7 +225,7 @@ static void converse(loop_connection *c, const script *s, int expected) {
 static void log_in(loop_connection *c) {
     char text[512];
     unsigned char sasl[1024];
-    int n = snprintf(text, sizeof text, "%c/dbs/bench/colls/items%c%s", 0, 0, loop_set.key);
+    int n = snprintf(text, sizeof text, "%c/dbs/bench/colls/items%c%s", 0, 0, loop.key);
     EVP_EncodeBlock(sasl, (unsigned char *)text, n);
     converse(c, &(script){.op = "eval", .args = {{"gremlin", "g.inject(1)"}}}, 407);
     converse(c, &(script){.op = "authentication", .args = {{"sasl", (char *)sasl}, {"saslMechanism", "PLAIN"}}}, 200);
@@ -233,11 +233,11 @@ static void log_in(loop_connection *c) {
 
 static void open_connection(loop_connection *c) {
     char text[512];
-    loop_open(c);
+    loop_connect(c, ANSWER_BYTES);
     int n = snprintf(text, sizeof text,
                      "GET /gremlin HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-                     loop_set.port);
+                     loop.port);
     loop_send(c, text, (size_t)n);
     while (!memmem(c->in, c->in_n, "\r\n\r\n", 4)) {
         loop_receive(c);
@@ -245,7 +245,7 @@ static void open_connection(loop_connection *c) {
     if (!memmem(c->in, c->in_n, " 101 ", 5)) {
         loop_die("the server does not speak WebSocket");
     }
-    if (!plain) {
+    if (!loop.open) {
         log_in(c);
     }
 }
@@ -253,15 +253,15 @@ static void open_connection(loop_connection *c) {
 /* ---- the work ---- */
 
 static uint64_t any_vertex(void) {
-    return data_random(&random_state) % items;
+    return data_random(&random_state) % loop.items;
 }
 
 /* A script that begins at a vertex: `rest` follows V(). */
-static void send_from(const loop_connection *c, uint64_t vertex, const char *rest, argument more) {
+static void send_from(loop_connection *c, uint64_t vertex, const char *rest, argument more) {
     char text[512], id[GRAPH_NAME_BYTES], key[GRAPH_NAME_BYTES];
     graph_id(vertex, id);
     graph_key(vertex, key);
-    snprintf(text, sizeof text, "g.V(%s)%s", plain ? "i" : "[p, i]", rest);
+    snprintf(text, sizeof text, "g.V(%s)%s", loop.open ? "i" : "[p, i]", rest);
     script s = {.op = "eval", .args = {{"gremlin", text}, {"language", "gremlin-groovy"}}, .bindings = {{"i", id}, {"p", key}, more}};
     send_script(c, &s);
 }
@@ -281,9 +281,9 @@ static void send_count(loop_connection *c) {
 }
 
 static void send_in_turn(loop_connection *c, const char *rest) {
-    c->done = next >= items;
+    c->done = loop.next >= loop.items;
     if (!c->done) {
-        send_from(c, next++, rest, (argument){0});
+        send_from(c, loop.next++, rest, (argument){0});
     }
 }
 
@@ -308,100 +308,55 @@ static void send_path(loop_connection *c) {
 
 static void send_add(loop_connection *c) {
     char id[GRAPH_NAME_BYTES], key[GRAPH_NAME_BYTES], text[256], name[DATA_VALUE_MAX];
-    graph_id(next, id);
-    graph_key(next, key);
-    name[data_value(DATA_NAME, next++, name)] = 0;
-    snprintf(text, sizeof text, "g.addV('person').property(%s, i).property('pk', p).property('name', n)", plain ? "T.id" : "'id'");
+    graph_id(loop.next, id);
+    graph_key(loop.next, key);
+    name[data_value(DATA_NAME, loop.next++, name)] = 0;
+    snprintf(text, sizeof text, "g.addV('person').property(%s, i).property('pk', p).property('name', n)", loop.open ? "T.id" : "'id'");
     script s = {
         .op = "eval", .args = {{"gremlin", text}, {"language", "gremlin-groovy"}}, .bindings = {{"i", id}, {"p", key}, {"n", name}}};
     send_script(c, &s);
 }
 
-static const loop_work works[] = {
-    {"read", send_read, answered, false},  {"names", send_names, answered, false}, {"count", send_count, answered, false},
-    {"path", send_path, answered, false},  {"add", send_add, answered, false},     {"sum", send_sum, answered, true},
-    {"touch", send_touch, answered, true},
+typedef struct work {
+    const char *mode;
+    void (*request)(loop_connection *c);
+    bool fills;
+} work;
+
+static const work works[] = {
+    {"read", send_read, false}, {"names", send_names, false}, {"count", send_count, false}, {"path", send_path, false},
+    {"add", send_add, false},   {"sum", send_sum, true},      {"touch", send_touch, true},
 };
 
-static void usage(void) {
-    fprintf(
-        stderr,
-        "usage: gremlin_load --port N [--mode read|add|names|count|path|touch|sum] [--format graphbinary|graphson] [--vertices 100000]\n"
-        "                    [--items N] [--first N] [--connections 32] [--seconds 3] [--warm-up 0.5] [--key KEY] [--plain]\n");
+static const work *work_named(const char *mode) {
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        if (strcmp(works[i].mode, mode) == 0) {
+            return &works[i];
+        }
+    }
+    fprintf(stderr, "gremlin_load: no mode %s\n", mode);
     exit(2);
 }
 
-static void take_flag(int flag, const char *value) {
-    switch (flag) {
-    case 'p':
-        loop_set.port = (uint16_t)atoi(value);
-        break;
-    case 'm':
-        loop_set.mode = value;
-        break;
-    case 'g':
-        graphson = strcmp(value, "graphson") == 0;
-        break;
-    case 'v':
-        graph_vertices = strtoull(value, NULL, 10);
-        break;
-    case 'i':
-        items = strtoull(value, NULL, 10);
-        break;
-    case 'f':
-        next = strtoull(value, NULL, 10);
-        break;
-    case 'c':
-        loop_set.connections = atoi(value);
-        break;
-    case 't':
-        loop_set.seconds = atof(value);
-        break;
-    case 'w':
-        loop_set.warm_up = atof(value);
-        break;
-    case 'k':
-        loop_set.key = value;
-        break;
-    case 'P':
-        plain = true;
-        break;
-    default:
-        usage();
-    }
-}
-
-static void parse_flags(int argc, char **argv) {
-    static const struct option options[] = {
-        {"port", 1, NULL, 'p'},  {"mode", 1, NULL, 'm'},  {"format", 1, NULL, 'g'},      {"vertices", 1, NULL, 'v'},
-        {"items", 1, NULL, 'i'}, {"first", 1, NULL, 'f'}, {"connections", 1, NULL, 'c'}, {"seconds", 1, NULL, 't'},
-        {"key", 1, NULL, 'k'},   {"plain", 0, NULL, 'P'}, {"warm-up", 1, NULL, 'w'},     {0},
-    };
-    loop_set.name = "gremlin_load";
-    loop_set.mode = "read";
-    loop_set.key = emulator_key;
-    graph_vertices = 100000;
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        take_flag(o, optarg);
-    }
-    items = items ? items : graph_vertices;
-    graphson = graphson || strcmp(loop_set.mode, "sum") == 0;
-    if (loop_set.port == 0 || loop_set.connections < 1 || loop_set.connections > LOOP_CONNECTIONS_MAX || items == 0 ||
-        items > graph_vertices) {
-        usage();
-    }
+static void print_sum(void) {
+    printf(",\"sum\":%" PRIu64, sum);
 }
 
 int main(int argc, char **argv) {
-    static loop_connection connections[LOOP_CONNECTIONS_MAX];
-    char more[128];
-    parse_flags(argc, argv);
-    const loop_work *w = loop_find(works, sizeof works / sizeof *works);
-    for (int i = 0; i < loop_set.connections; i++) {
-        open_connection(&connections[i]);
+    loop.mode = "read";
+    loop.items = UINT64_MAX;
+    loop_parse(argc, argv, "gremlin_load", "read|add|names|count|path|touch|sum", loop.size);
+    const work *w = work_named(loop.mode);
+    graph_vertices = loop.vertices;
+    loop.items = loop.items < graph_vertices ? loop.items : graph_vertices;
+    sums = w->request == send_sum;
+    graphson = sums || (loop.format && strcmp(loop.format, "graphson") == 0);
+    loop_connection *connections = calloc((size_t)loop.connections, sizeof *connections);
+    loop_connection **list = calloc((size_t)loop.connections, sizeof *list);
+    for (int i = 0; i < loop.connections; i++) {
+        list[i] = &connections[i];
+        open_connection(list[i]);
     }
-    loop_run(w, connections);
-    snprintf(more, sizeof more, ",\"answerBytes\":%" PRIu64 ",\"sum\":%" PRIu64, answer_bytes, sum);
-    loop_print(more);
+    loop_run(&(loop_work){.fills = w->fills, .request = w->request, .answered = answered, .more = print_sum}, list);
     return 0;
 }

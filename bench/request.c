@@ -48,12 +48,12 @@ static char *add_end(request_maker *m, char *p, signed_for what, const char *bod
     p = request__add_text(p, "x-ms-date: ");
     p = request__add(p, m->date, DATE_BYTES);
     if (body_bytes) {
-        p += sprintf(p, "\r\nContent-Type: %s", body_type);
+        p = request__add_text(request__add_text(p, "\r\nContent-Type: "), body_type);
     }
     p = request__add_text(p, "\r\nAccept: application/json\r\n");
     p = add_signature(m, p, what);
     if (body_bytes) {
-        p += sprintf(p, "Content-Length: %zu\r\n", body_bytes);
+        p = request__add_text(data_add_number(request__add_text(p, "Content-Length: "), body_bytes), "\r\n");
     }
     p = request__add_text(p, "Host: ");
     p = request__add_text(p, m->host);

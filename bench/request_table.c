@@ -16,25 +16,24 @@ static const char common_fields[] = " HTTP/1.1\r\n"
                                     "Accept-Encoding: gzip,deflate\r\n";
 
 /* Distinct numbers have distinct keys, in no order. */
-static size_t row_key(uint64_t number, char *out) {
-    return (size_t)sprintf(out, "%010u", (uint32_t)number * 2654435761u);
+static char *add_row_key(char *p, uint64_t number) {
+    return data_add_digits(p, (uint32_t)number * 2654435761u, 10);
 }
 
 /* The partition that --path names, or one of a thousand. */
-static size_t partition_key(const request_maker *m, uint64_t number, char *out) {
-    return (size_t)(strcmp(m->path, "/") == 0 ? sprintf(out, "p%03u", (unsigned)(number % 1000)) : sprintf(out, "%s", m->path));
+static char *add_partition_key(const request_maker *m, char *p, uint64_t number) {
+    return strcmp(m->path, "/") == 0 ? data_add_digits(request__add(p, "p", 1), number % 1000, 3) : request__add_text(p, m->path);
 }
 
 static size_t entity(const request_maker *m, uint64_t number, char *out) {
-    char partition[sizeof m->path], row[16];
-    partition_key(m, number, partition);
-    row_key(number, row);
-    char *p = out + sprintf(out,
-                            "{\"PartitionKey\":\"%s\",\"RowKey\":\"%s\",\"n\":%u,\"when@odata.type\":\"Edm.DateTime\","
-                            "\"when\":\"2024-01-02T03:04:05.6780000Z\",\"note\":\"",
-                            partition, row, (unsigned)number);
-    for (; p < out + m->item_bytes - 2; p++) {
-        *p = (char)('a' + (p - out) % 26);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+    char *p = add_partition_key(m, request__add_text(out, "{\"PartitionKey\":\""), number);
+    p = add_row_key(request__add_text(p, "\",\"RowKey\":\""), number);
+    p = data_add_number(request__add_text(p, "\",\"n\":"), (unsigned)number);
+    p = request__add_text(p, ",\"when@odata.type\":\"Edm.DateTime\",\"when\":\"2024-01-02T03:04:05.6780000Z\",\"note\":\"");
+    for (char *end = out + m->item_bytes - 2; p < end;) {
+        size_t left = (size_t)(end - p);
+        p = request__add(p, letters, left < 26 ? left : 26);
     }
     return (size_t)(request__add(p, "\"}", 2) - out);
 }
@@ -48,8 +47,8 @@ static char *add_end(request_maker *m, char *p, const char *path, size_t body_by
     p = request__add_text(p, "\r\nAuthorization: SharedKeyLite " ACCOUNT ":");
     p += sign_base64(&m->signer, text, (size_t)(t - text), p);
     if (body_bytes) {
-        p += sprintf(p, "\r\nContent-Type: application/json;odata=nometadata\r\nPrefer: return-no-content\r\nContent-Length: %zu",
-                     body_bytes);
+        p = request__add_text(p, "\r\nContent-Type: application/json;odata=nometadata\r\nPrefer: return-no-content\r\nContent-Length: ");
+        p = data_add_number(p, body_bytes);
     }
     p = request__add_text(p, "\r\nHost: ");
     p = request__add_text(p, m->host);
@@ -57,10 +56,10 @@ static char *add_end(request_maker *m, char *p, const char *path, size_t body_by
 }
 
 static size_t make_get(request_maker *m, uint64_t number, char *out) {
-    char path[512], partition[sizeof m->path], row[16];
-    partition_key(m, number, partition);
-    row_key(number, row);
-    snprintf(path, sizeof path, "/" ACCOUNT "/%s(PartitionKey='%s',RowKey='%s')", m->container, partition, row);
+    char path[512], *end = request__add_text(request__add_text(path, "/" ACCOUNT "/"), m->container);
+    end = add_partition_key(m, request__add_text(end, "(PartitionKey='"), number);
+    end = add_row_key(request__add_text(end, "',RowKey='"), number);
+    memcpy(end, "')", 3);
     char *p = request__add_text(request__add(out, "GET ", 4), path);
     p = request__add(p, common_fields, sizeof common_fields - 1);
     return (size_t)(add_end(m, p, path, 0) - out);

@@ -2,7 +2,7 @@
 // a picture of each stays with the run.
 
 import { it } from "node:test";
-import { accessible, assert, picture, signIn } from "./harness.js";
+import { accessible, assert, picture, signIn, until } from "./harness.js";
 
 const screens = {
   wide: { viewport: { width: 1280, height: 860 } },
@@ -24,8 +24,13 @@ const views = {
     await page.waitForSelector(".editor .cm-content");
     await page.click("section .buttons button >> nth=0");
     await page.waitForSelector("table.rows");
-    await page.click(".results button.quiet >> nth=0");
-    await page.waitForSelector(".explanation li");
+    await until(
+      async () => {
+        if (!(await page.locator(".explanation").count())) await page.click(".results button.quiet >> nth=0");
+        return page.locator(".explanation li").count();
+      },
+      (n) => n > 0,
+    );
     await page.waitForSelector(".estimate");
   },
   charge: async (page) => {

@@ -10,7 +10,7 @@ step links 'links in the documents lead somewhere'
 step spelling 'words in documents, comments and messages, by codespell'
 step build 'the binary that users get (gcc, optimised, LTO, hardened), and with clang everything for AddressSanitizer and ThreadSanitizer; no warnings'
 step asan 'unit tests and fuzz corpora with AddressSanitizer and UndefinedBehaviorSanitizer'
-step tsan 'the tests with threads, a server under load, and SDK files in which threads meet, with ThreadSanitizer'
+step tsan 'the tests with threads, a server under load, and SDK and Gremlin files in which threads meet, with ThreadSanitizer'
 step cases 'requests and answers as text, against the optimised build and with AddressSanitizer'
 step query 'cases of the query language, against the second opinion and the server with AddressSanitizer, on one range and on four; random queries'
 step sdk 'the official SDK against the server with AddressSanitizer, over https'
@@ -89,11 +89,13 @@ step_asan() {
 }
 
 step_tsan() {
-    setup sdk
+    setup sdk gremlin
     build_tsan "${tsan_targets[@]}"
     run_meson build-tsan --timeout-multiplier 5 --suite threaded --no-suite long --no-suite clustered
     "$root/tests/threads/run"
     sdk_run 3 build-tsan "${sdk_threads[@]}"
+    (cd "$root/tests/gremlin-driver" &&
+        TESELA_BIN=$root/build-tsan/tesela TESELA_SANITIZED=1 TESELA_WAYS=plain timeout 300 node --test --test-reporter=spec ./concurrency.test.js ./atomic.test.js)
 }
 
 step_unit() {
@@ -219,7 +221,7 @@ step_browser() {
 
 step_mongo() {
     setup mongo
-    build_asan tesela tests/mongo/libmongoc
+    build_asan tesela tests/mongo/libmongoc tests/mongo/damage
     export TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1
     (cd "$root/tests/mongo" && timeout 900 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
     timeout 300 "$root/tests/mongo/pymongo-client"

@@ -449,6 +449,7 @@ static void take_bytes(net_conn *c, char *p, size_t n) {
 
 static void on_readable(net_conn *c) {
     size_t kept = c->hello_n;
+    c->loop->reads++;
     ssize_t n = recv(c->fd, c->loop->read_bytes + kept, NET_READ_BYTES - kept, 0);
     if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {

@@ -1,6 +1,7 @@
 #include "net/loop_int.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -268,11 +269,38 @@ static void end_turn(net_loop *loop) {
     net_loop_release(loop);
 }
 
+static void on_poll_at_once(uv_idle_t *poll_at_once) {
+    (void)poll_at_once;
+}
+
+static void give_way(net_loop *loop) {
+    const clock_source *clock = loop->shared->options.clock;
+    int64_t began_us = clock_monotonic_us(clock);
+    sched_yield();
+    net_look_took(&loop->look, clock_monotonic_us(clock) - began_us, loop->now_ms);
+}
+
+/* At the end of a turn. True: the loop polls its sockets without waiting. */
+static bool looks_again(net_loop *loop) {
+    bool again = net_look_again(&loop->look, loop->reads, loop->now_ms);
+    loop->reads = 0;
+    if (again) {
+        uv_idle_start(&loop->poll_at_once, on_poll_at_once);
+        give_way(loop);
+    } else {
+        uv_idle_stop(&loop->poll_at_once);
+    }
+    return again;
+}
+
 /* The store and the load after it are in that order for all threads, and so are those of net_post: either the loop sees the task, or the
  * thread that posts sees that the loop is asleep. */
 static void on_prepare(uv_prepare_t *prepare) {
     net_loop *loop = prepare->data;
     end_turn(loop);
+    if (looks_again(loop)) {
+        return;
+    }
     atomic_store(&loop->asleep, true);
     if (atomic_load(&loop->posted)) { /* not run here, or tasks that post tasks would keep the loop from its sockets */
         wake(loop);
@@ -317,6 +345,7 @@ err net_loop_init(net_loop *loop, net_shared *shared, unsigned index) {
     uv_timer_init(&loop->uv, &loop->drain);
     uv_prepare_init(&loop->uv, &loop->before_sleep);
     uv_check_init(&loop->uv, &loop->after_events);
+    uv_idle_init(&loop->uv, &loop->poll_at_once);
     net_delays_init(loop);
     loop->wake.data = loop->alarm.data = loop->tick.data = loop->drain.data = loop->before_sleep.data = loop->after_events.data = loop;
     uv_prepare_start(&loop->before_sleep, on_prepare);

@@ -10,6 +10,7 @@
 
 #include "net/delay.h"
 #include "net/guard.h"
+#include "net/look.h"
 #include "net/server.h"
 #include "net/wheel.h"
 #include "net/work.h"
@@ -110,6 +111,9 @@ struct net_loop {
     int64_t held_since_us;
     uv_prepare_t before_sleep;
     uv_check_t after_events;
+    net_look look;
+    uv_idle_t poll_at_once; /* while it is active, the loop polls without waiting */
+    unsigned reads;         /* of connections, in this turn */
     net_wheel wheel;
     uv_timer_t tick;
     net_delay delays; /* head of a ring, sorted by time */

@@ -120,6 +120,17 @@ err item_hot_seed(const items *s, const container *c, size_t position, hot_seedi
 
 /* ---- looking up ---- */
 
+/* The key that a text of the sketch shows. False: the text was cut, or the key has a value that JSON cannot show exactly. */
+static bool key_shown(op *o, const container *c, const hotkey *shown, pkey *key_out, epk *e_out) {
+    pkey read;
+    if (shown->text_n == HOTKEY_TEXT_MAX || pkey_parse(o, slice_of(shown->text, shown->text_n), &read) != OK) {
+        return false;
+    }
+    c->key.typed ? pkey_make_typed(o->arena, &read, key_out) : pkey_copy(key_out, &read);
+    epk_of(&c->key, key_out, e_out);
+    return hash_of(e_out) == shown->hash;
+}
+
 static err look_up(const container *c, const container_range *range, hot_size *found) {
     layout_key k;
     store_value value;
@@ -130,10 +141,9 @@ static err look_up(const container *c, const container_range *range, hot_size *f
     op o;
     op_init(&o, &scratch, 0);
     found->size = (size_sum){.bytes = (uint64_t)found->key.value};
-    found->exact = found->key.text_n < HOTKEY_TEXT_MAX && pkey_parse(&o, slice_of(found->key.text, found->key.text_n), &key) == OK;
+    found->exact = key_shown(&o, c, &found->key, &key, &e);
     err code = OK;
     if (found->exact) {
-        epk_of(&c->key, &key, &e);
         layout_size(&k, c->space->container, &e, &key);
         code = store_get(range->home->store, STORE_INDEX, NULL, layout_view(&k), &value);
         if (code == OK) {
@@ -213,11 +223,7 @@ static bool is_of_heir(void *context, const hotkey *known) {
     epk e;
     op o;
     op_init(&o, &scratch, 0);
-    bool is = known->text_n < HOTKEY_TEXT_MAX && pkey_parse(&o, slice_of(known->text, known->text_n), &key) == OK;
-    if (is) {
-        epk_of(&h->container->key, &key, &e);
-        is = container_position(h->tiles, &e) == h->position;
-    }
+    bool is = key_shown(&o, h->container, known, &key, &e) && container_position(h->tiles, &e) == h->position;
     arena_free(&scratch);
     return is;
 }

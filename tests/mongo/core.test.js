@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
-import { MongoClient } from "mongodb";
+import { Decimal128, Long, MongoClient, ObjectId } from "mongodb";
 import { Rest } from "../sdk/server.js";
 import { assert, emulatorKey, fails, Server, suite } from "./harness.js";
 
@@ -45,6 +45,45 @@ suite("collections in the core", (t) => {
     assert.deepEqual(seen.sort((a, b) => a - b), Array.from({ length: 300 }, (_, i) => i));
     assert.equal((await collection.updateMany({ p: { $gte: 0 } }, { $set: { x: 1 } })).modifiedCount, 300);
     assert.equal((await collection.deleteMany({ x: 1 })).deletedCount, 300);
+  });
+
+  t.it("have a change feed, hot keys and explained queries in the SQL API", async () => {
+    const collection = t.collection();
+    await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+    await collection.insertMany(Array.from({ length: 40 }, (_, i) => ({ _id: i, p: i % 4 ? "cold" : "hot", n: i, text: "x".repeat(i % 4 ? 10 : 1000) })));
+    await collection.updateOne({ _id: 0, p: "hot" }, { $set: { n: 1000 } });
+    const docs = `/dbs/${t.db.databaseName}/colls/${collection.collectionName}/docs`;
+    const feed = await sql().get(docs, { headers: { "a-im": "Incremental feed", "x-ms-max-item-count": "1000" } });
+    assert.equal(feed.status, 200, feed.text);
+    const changed = feed.json.Documents;
+    assert.equal(changed.length, 40);
+    assert.deepEqual([changed.at(-1)._id, changed.at(-1).n], [0, 1000]);
+    await collection.deleteOne({ _id: 1, p: "cold" });
+    await collection.insertOne({ _id: 100, p: "cold" });
+    const next = await sql().get(docs, { headers: { "a-im": "Incremental feed", "if-none-match": feed.headers.etag } });
+    assert.deepEqual(next.json.Documents.map((d) => d._id), [100]);
+
+    const names = `database=${t.db.databaseName}&container=${collection.collectionName}`;
+    const hot = (await sql().get(`/_tesela/hotkeys?${names}`, bare)).json;
+    assert.deepEqual(hot.bySize.map((one) => [one.key, one.exact, one.items]), [['["hot"]', true, 10], ['["cold"]', true, 30]]);
+    assert.ok(hot.byRu.some((one) => one.key === '["hot"]' && one.ruPerSecond > 0), JSON.stringify(hot.byRu));
+    const question = { database: t.db.databaseName, container: collection.collectionName, query: "SELECT * FROM c WHERE c.p = 'hot' AND c.n > 30" };
+    const explained = await sql().post("/_tesela/explain", question, bare);
+    assert.equal(explained.status, 200, explained.text);
+    assert.equal(explained.json.rows, 3);
+    const { containers, ranges } = (await sql().get(`/_tesela/ranges?${names}`, bare)).json;
+    assert.deepEqual([containers[0].api, containers[0].items, ranges[0].logicalPartitions], ["mongo", 40, 2]);
+  });
+
+  t.it("have the sizes of keys that JSON has no form for", async () => {
+    const collection = t.collection();
+    await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+    const keys = [new ObjectId(), new Date(5), Long.fromString("9007199254740993"), Decimal128.fromString("1.5"), true, null, "text"];
+    await collection.insertMany(keys.flatMap((p, i) => Array.from({ length: i + 1 }, (_, n) => ({ _id: n, p, text: "x".repeat(100) }))));
+    const hot = (await sql().get(`/_tesela/hotkeys?database=${t.db.databaseName}&container=${collection.collectionName}`, bare)).json;
+    assert.equal(hot.bySize.length, keys.length, JSON.stringify(hot.bySize));
+    assert.deepEqual([hot.bySize[0].key, hot.bySize[0].items, hot.bySize.at(-1).exact], ['["text"]', 7, false]);
+    for (let i = 1; i < keys.length; i++) assert.ok(hot.bySize[i - 1].bytes > hot.bySize[i].bytes);
   });
 
   t.it("of the SQL API cannot be written by MongoDB", async () => {

@@ -47,6 +47,20 @@ suite("collections in the core", (t) => {
     assert.equal((await collection.deleteMany({ x: 1 })).deletedCount, 300);
   });
 
+  t.it("are read in one partition if the filter has a value of the shard key, and in all otherwise", async () => {
+    const collection = t.collection();
+    await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+    await collection.insertMany(Array.from({ length: 300 }, (_, i) => ({ _id: i, p: i % 10, n: i })));
+    const split = await sql().post("/_tesela/split", { database: t.db.databaseName, container: collection.collectionName, range: "0", parts: 3 }, bare);
+    assert.equal(split.status, 200, split.text);
+    for (const [filter, examined, found] of [[{ p: 4, n: { $gt: 200 } }, 30, 10], [{ $and: [{ p: 4 }, { n: { $lte: 200 } }] }, 30, 20], [{ n: { $gt: 200 } }, 300, 99]]) {
+      const { executionStats } = await collection.find(filter).explain("executionStats");
+      assert.deepEqual([executionStats.totalDocsExamined, executionStats.nReturned], [examined, found], JSON.stringify(filter));
+      const seen = await collection.find(filter, { batchSize: 7 }).map((d) => d._id).toArray();
+      assert.equal(new Set(seen).size, found);
+    }
+  });
+
   t.it("have a change feed, hot keys and explained queries in the SQL API", async () => {
     const collection = t.collection();
     await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });

@@ -88,11 +88,22 @@ static bool value_of(const doc_element *e, mql_value *value_out) {
     return e->type != BSON_TYPE_REGEX && e->type != BSON_TYPE_UNDEFINED;
 }
 
-/* The same for a path, at the filter's top level. */
-static bool required_value(slice filter, slice path, mql_value *value_out) {
-    doc_element e;
+/* The same for a path: at the filter's top level, and in $and up to `depth`. */
+static bool required_value(slice filter, slice path, unsigned depth, mql_value *value_out) {
+    doc_element e, each;
+    doc_walk w;
     uint64_t passed = 0;
-    return doc_find_member_counted(filter, path, &e, &passed) && value_of(&e, value_out);
+    if (doc_find_member_counted(filter, path, &e, &passed) && value_of(&e, value_out)) {
+        return true;
+    }
+    if (!depth || !doc_find_member_counted(filter, SLICE_LIT("$and"), &e, &passed) || e.type != BSON_TYPE_ARRAY) {
+        return false;
+    }
+    bool found = false;
+    for (doc_walk_init(&w, e.value); !found && doc_walk_next(&w, &each);) {
+        found = each.type == BSON_TYPE_DOCUMENT && required_value(each.value, path, depth - 1, value_out);
+    }
+    return found;
 }
 
 static bool is_only_member(slice document, const doc_element *e) {
@@ -110,11 +121,11 @@ static slice dotted_of(arena *a, const doc_path *path) {
     return text;
 }
 
-static bool partition_of(op *o, const container *c, slice filter, pkey *partition_out) {
+static bool partition_of(op *o, const container *c, slice filter, unsigned depth, pkey *partition_out) {
     partition_out->n = c->key.n;
     for (size_t i = 0; i < c->key.n; i++) {
         mql_value v;
-        if (!c->key.typed || !required_value(filter, dotted_of(o->arena, &c->key.paths[i]), &v) || v.type == BSON_TYPE_ARRAY) {
+        if (!c->key.typed || !required_value(filter, dotted_of(o->arena, &c->key.paths[i]), depth, &v) || v.type == BSON_TYPE_ARRAY) {
             return false;
         }
         partition_out->values[i] = (pkey_value){.type = PKEY_TYPED, .bson = (uint8_t)v.type, .text = v.bytes};
@@ -128,7 +139,7 @@ bool mongo_plan_point(op *o, const container *c, slice filter, item_key *key_out
     doc_element member;
     uint64_t passed = 0;
     if (c->row.n != 1 || !doc_find_member_counted(filter, SLICE_LIT("_id"), &member, &passed) || !value_of(&member, &id) ||
-        id.type == BSON_TYPE_ARRAY || !partition_of(o, c, filter, &partition)) {
+        id.type == BSON_TYPE_ARRAY || !partition_of(o, c, filter, 0, &partition)) {
         return false;
     }
     doc_element e = {.type = id.type, .value = id.bytes};
@@ -194,7 +205,7 @@ err mongo_plan(op *o, const container *c, const mql_match *match, mongo_find *f)
     if (!match && !f->sort.n && mql_is_missing(f->hint) && !f->value_path.n) {
         return OK;
     }
-    if (match && c->key.n && !f->collation.n && partition_of(o, c, f->filter, &partition)) {
+    if (match && c->key.n && !f->collation.n && partition_of(o, c, f->filter, DEPTH_MAX, &partition)) {
         f->one_partition = item_check_key(o, c, &partition, SLICE_EMPTY, &f->partition) == OK;
         o->detail_n = 0;
     }

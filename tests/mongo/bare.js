@@ -35,17 +35,22 @@ export function message(sections, flags = 0) {
   return bytes;
 }
 
-// A connection that has authenticated. next() gives the next reply, or null if the server closes it.
+export const plainPayload = (key) => new Binary(Buffer.from(`\0localhost\0${key}`));
+
+// A connection; open() gives one that has authenticated. next() gives the next reply, or null if the server closes it.
 export class Bare {
-  static async open(port, key = emulatorKey) {
+  static connect(port) {
     const bare = new Bare();
     bare.socket = net.connect(port, "127.0.0.1");
     bare.bytes = Buffer.alloc(0);
     bare.socket.on("data", (part) => (bare.bytes = Buffer.concat([bare.bytes, part])));
     bare.socket.on("error", () => {});
     bare.socket.on("close", () => (bare.closed = true));
-    const payload = new Binary(Buffer.from(`\0localhost\0${key}`));
-    const reply = await bare.ask({ saslStart: 1, mechanism: "PLAIN", payload, $db: "$external" });
+    return bare;
+  }
+  static async open(port, key = emulatorKey) {
+    const bare = Bare.connect(port);
+    const reply = await bare.ask({ saslStart: 1, mechanism: "PLAIN", payload: plainPayload(key), $db: "$external" });
     assert.deepEqual([reply.ok, reply.done], [1, true], reply.errmsg);
     return bare;
   }

@@ -47,6 +47,18 @@ suite("collections in the core", (t) => {
     assert.equal((await collection.deleteMany({ x: 1 })).deletedCount, 300);
   });
 
+  t.it("are sharded by either spelling of a key", async () => {
+    const [hashed, ranged] = [t.collection(), t.collection()];
+    for (const [collection, kind] of [[hashed, "hashed"], [ranged, 1]]) {
+      const collectionsharded = `${t.db.databaseName}.${collection.collectionName}`;
+      const reply = await t.command({ shardCollection: collectionsharded, key: { region: kind } });
+      assert.deepEqual({ ...reply }, { _t: "ShardCollectionResponse", collectionsharded, ok: 1 });
+      await collection.insertMany([{ _id: 1, region: "eu" }, { _id: 1, region: "us" }]);
+      const { json } = await sql().get(`/dbs/${t.db.databaseName}/colls/${collection.collectionName}`);
+      assert.deepEqual([json.partitionKey.paths, json.partitionKey.kind], [['/"region"'], "Hash"]);
+    }
+  });
+
   t.it("are read in one partition if the filter has a value of the shard key, and in all otherwise", async () => {
     const collection = t.collection();
     await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
@@ -127,12 +139,48 @@ suite(
         16500,
       );
       assert.match(error.message, /RetryAfterMs=\d+,/);
+      const documents = Array.from({ length: 500 }, (_, i) => ({ _id: `bulk${i}`, text: "x".repeat(200) }));
+      const reply = await t.command({ insert: collection.collectionName, documents, ordered: false });
+      assert.equal(reply.ok, 1);
+      const throttled = reply.writeErrors.filter((each) => each.code === 16500);
+      assert.ok(throttled.length > 0);
+      for (const each of throttled) assert.match(each.errmsg, /^Error=16500, RetryAfterMs=\d+, Details='/);
+      let there;
+      for (let i = 0; i < 100 && there === undefined; i++) {
+        there = await collection.countDocuments({ _id: /^bulk/ }).catch(() => new Promise((done) => setTimeout(done, 100)));
+      }
+      assert.equal(there, reply.n, "what was not refused is there");
       let read;
       for (let i = 0; i < 5000 && !read; i++) await collection.find({ nothing: i }).toArray().catch((e) => (read = e));
       assert.equal(read.code, 16500);
     });
   },
   { flags: ["--throttling", "on"], ways: ["plain"] },
+);
+
+suite(
+  "a logical partition that is full",
+  (t) => {
+    t.it("refuses what would make it larger, with the service's code, and nothing else", async () => {
+      const collection = t.collection();
+      await t.command({ shardCollection: `${t.db.databaseName}.${collection.collectionName}`, key: { p: "hashed" } });
+      const text = "x".repeat(1000);
+      let error;
+      for (let i = 0; i < 100 && !error; i++) await collection.insertOne({ _id: i, p: "full", text }).catch((e) => (error = e));
+      const full = /Partition key reached maximum size of 20 KB/;
+      assert.equal(error?.code, 12501, String(error));
+      assert.match(error.message, full);
+      const raw = await t.command({ insert: collection.collectionName, documents: [{ _id: "a", p: "full", text }, { _id: "a", p: "other", text }], ordered: false });
+      assert.deepEqual([raw.n, raw.writeErrors.map((each) => [each.index, each.code])], [1, [[0, 12501]]]);
+      await fails(collection.updateOne({ _id: 0, p: "full" }, { $set: { more: text } }), 12501, full);
+      await fails(collection.findOneAndUpdate({ _id: 0, p: "full" }, { $set: { more: text } }), 12501, full);
+      assert.equal((await collection.updateOne({ _id: 0, p: "full" }, { $set: { text: "less" } })).modifiedCount, 1);
+      assert.equal((await collection.deleteMany({ p: "full", _id: { $in: [1, 2, 3] } })).deletedCount, 3);
+      await collection.insertOne({ _id: "new", p: "full", text });
+      assert.equal((await collection.findOne({ _id: "new", p: "full" })).text, text);
+    });
+  },
+  { flags: ["--throttling", "off", "--logical-partition-max-storage", "20KB"], ways: ["plain"] },
 );
 
 describe("restarts", () => {

@@ -1,9 +1,32 @@
 // OP_MSG on bare connections: what drivers do not show.
 import { Decimal128, Long, UUID } from "mongodb";
-import { Bare, CHECKSUM, MORE_TO_COME, bodySection, message, sequence } from "./bare.js";
-import { assert, fails, suite } from "./harness.js";
+import { Bare, CHECKSUM, MORE_TO_COME, bodySection, message, plainPayload, sequence } from "./bare.js";
+import { assert, emulatorKey, fails, suite } from "./harness.js";
 
 const readOnly = Buffer.alloc(64, 7).toString("base64");
+
+suite("speculative authentication", (t) => {
+  const hello = (key) => ({ hello: 1, $db: "admin", speculativeAuthenticate: { saslStart: 1, mechanism: "PLAIN", payload: plainPayload(key), db: "$external" } });
+  const list = () => ({ listCollections: 1, $db: t.db.databaseName });
+
+  t.it("saves a round trip if the key is right", async () => {
+    const bare = Bare.connect(t.port);
+    const reply = await bare.ask(hello(emulatorKey));
+    assert.deepEqual([reply.ok, reply.speculativeAuthenticate.done], [1, true]);
+    assert.equal((await bare.ask(list())).ok, 1);
+    bare.socket.destroy();
+  });
+
+  t.it("is passed over in silence if it is not, and allows nothing", async () => {
+    const bare = Bare.connect(t.port);
+    const reply = await bare.ask(hello(readOnly.replace("B", "C")));
+    assert.deepEqual([reply.ok, "speculativeAuthenticate" in reply], [1, false]);
+    assert.equal((await bare.ask(list())).code, 13);
+    const proper = await bare.ask({ saslStart: 1, mechanism: "PLAIN", payload: plainPayload(emulatorKey), $db: "$external" });
+    assert.deepEqual([proper.ok, (await bare.ask(list())).ok], [1, 1]);
+    bare.socket.destroy();
+  });
+}, { ways: ["plain"] });
 
 suite("OP_MSG", (t) => {
   const ping = { ping: 1, $db: "admin" };

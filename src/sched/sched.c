@@ -43,6 +43,7 @@ struct sched_worker {
 
 struct sched {
     sched_options options;
+    int nice; /* of the thread that opened it; workers that are not urgent have NICER more */
     pthread_mutex_t lock;
     pthread_cond_t ended;
     tenant *tenants;  /* tenants with jobs, and idle ones that have run more than least_us */
@@ -392,10 +393,10 @@ static void end_worker(sched *s, worker *w) {
     pthread_cond_signal(&s->ended);
 }
 
-/* Lowers the thread's priority (raises its nice value), so that on a busy machine loops go first and run sooner when they wake. */
-static void give_way(void) {
-    id_t thread = (id_t)gettid();
-    setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + NICER);
+/* Lowers the thread's priority (raises its nice value), so that on a busy machine loops go first and run sooner when they wake. Its own
+ * value is that of the thread that started it, which may be a worker. */
+static void give_way(const sched *s) {
+    setpriority(PRIO_PROCESS, (id_t)gettid(), s->nice + NICER);
 }
 
 static void *run_worker(void *context) {
@@ -404,7 +405,7 @@ static void *run_worker(void *context) {
     free(context);
     pthread_setname_np(pthread_self(), s->options.name);
     if (!s->options.urgent) {
-        give_way();
+        give_way(s);
     }
     pthread_mutex_lock(&s->lock);
     while (wait_for_job(s, b.worker)) {
@@ -500,6 +501,7 @@ sched_counts sched_counted(sched *s) {
 sched *sched_open(const sched_options *options) {
     sched *s = mem_zero(sizeof *s);
     s->options = *options;
+    s->nice = getpriority(PRIO_PROCESS, (id_t)gettid());
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->ended, NULL);
     pthread_mutex_lock(&s->lock);

@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -43,6 +44,7 @@ typedef struct task {
     err seen; /* result of the last check point */
     bool worked;
     int64_t waited_us;
+    int nice; /* of the thread that did it */
     sem_t done;
 } task;
 
@@ -52,6 +54,7 @@ static atomic_uint order_n;
 static void do_steps(sched_job *job) {
     task *t = (task *)job;
     t->worked = true;
+    t->nice = getpriority(PRIO_PROCESS, (id_t)gettid());
     if (t->begun) {
         sem_post(t->begun);
         sem_wait(t->goes_on);
@@ -583,6 +586,32 @@ static void one_thread_is_there_from_the_beginning_to_the_end(void **state) {
     sched_close(s);
 }
 
+/* A thread inherits the nice value of the one that starts it, here of a worker. */
+static void all_threads_have_one_priority(void **state) {
+    (void)state;
+    bench b = open_bench(roomy);
+    task *a = make('a', 3), *c = make('c', 3), *e = make('e', 3);
+    a->submits = c;
+    c->submits = e;
+    a->sched = c->sched = b.sched;
+    a->submits_before = c->submits_before = 3;
+    assert_int_equal(sched_submit(b.sched, &a->job), OK);
+    sem_wait(&a->done);
+    sem_wait(&c->done);
+    sem_wait(&e->done);
+    assert_int_equal(sched_counted(b.sched).threads, 3);
+    assert_true(a->nice > getpriority(PRIO_PROCESS, (id_t)gettid()) || a->nice == 19);
+    assert_int_equal(c->nice, a->nice);
+    assert_int_equal(e->nice, a->nice);
+    sem_post(&a->done);
+    sem_post(&c->done);
+    sem_post(&e->done);
+    wait_and_free(a);
+    wait_and_free(c);
+    wait_and_free(e);
+    sched_close(b.sched);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tenants_turn_comes_round),
@@ -595,6 +624,7 @@ int main(void) {
         cmocka_unit_test(a_single_job_is_not_interrupted),
         cmocka_unit_test(queues_are_bounded),
         cmocka_unit_test(started_jobs_are_bounded),
+        cmocka_unit_test(all_threads_have_one_priority),
         cmocka_unit_test(what_waits_is_not_begun_when_cancelled),
         cmocka_unit_test(what_runs_sees_it_at_its_check_point),
         cmocka_unit_test(stopping_ends_all),

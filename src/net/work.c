@@ -6,6 +6,7 @@ enum {
     JOIN_PART = 4, /* while jobs queue up, a finished one waits for others for 1/4 of the time that it has queued, within these limits */
     JOIN_MIN_US = 100,
     JOIN_MAX_US = 2000,
+    JOIN_RUN_US = 100, /* what ran longer does not wait: a wake-up costs little beside that, and a large answer would leave the caches */
     IDLE_MS = 10000,
     STARTED_MAX = 32,
     STARTED_PER_TENANT = 8,
@@ -42,7 +43,7 @@ static void on_loop(net_task *task) {
 
 /* How long a finished job may wait for others, so that they wake the loop once. Without a queue it does not wait. */
 static int64_t time_to_join(const sched_job *job) {
-    int64_t us = job->followed ? job->waited_us / JOIN_PART : 0;
+    int64_t us = job->followed && job->ran_us <= JOIN_RUN_US ? job->waited_us / JOIN_PART : 0;
     return us < JOIN_MAX_US ? us : JOIN_MAX_US;
 }
 

@@ -366,6 +366,7 @@ static void do_job(sched *s, worker *w) {
     job->work(job);
     pthread_mutex_lock(&s->lock);
     int64_t now = now_us(s);
+    job->ran_us = now - job->granted_us;
     pay(job, now);
     give_permit(s, job);
     job->of->started--;
@@ -434,7 +435,7 @@ static void enqueue(sched *s, tenant *t, sched_job *job) {
     job->of = t;
     job->on = NULL;
     job->code = OK;
-    job->waited_us = 0;
+    job->waited_us = job->ran_us = 0;
     job->followed = false;
     job->since_us = now_us(s);
     job->turn = (op_turn){.check = check};

@@ -50,6 +50,7 @@ struct sched_job {
     void (*done)(sched_job *job); /* the last call, on any thread: hands the result over */
     err code;                     /* OK: `work` was called. E_CANCELLED, E_UNAVAILABLE: it was not */
     int64_t waited_us;            /* for `done`: from submission to start */
+    int64_t ran_us;               /* for `done`: since its permit was last granted */
     bool followed;                /* for `done`: its thread goes on with another job */
 
     /* Private to the scheduler. */

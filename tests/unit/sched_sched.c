@@ -234,7 +234,8 @@ static void a_turn_among_jobs_of_one_tenant_is_longer(void **state) {
     sched_close(b.sched);
 }
 
-/* `done` can tell whether jobs queue up: from how long the job waited, and whether its thread has the next one. */
+/* `done` can tell whether jobs queue up: from how long the job waited, and whether its thread has the next one. It also knows how long the
+ * job ran. */
 static void a_done_job_knows_its_wait_and_its_follower(void **state) {
     (void)state;
     sched_options options = roomy;
@@ -250,6 +251,8 @@ static void a_done_job_knows_its_wait_and_its_follower(void **state) {
     sem_wait(&last->done);
     assert_int_equal(first->job.waited_us, 7 * SLICE_US);
     assert_int_equal(last->job.waited_us, 8 * SLICE_US);
+    assert_int_equal(first->job.ran_us, SLICE_US);
+    assert_int_equal(last->job.ran_us, SLICE_US);
     assert_true(first->job.followed);
     assert_false(last->job.followed);
     sem_post(&first->done);

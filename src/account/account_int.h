@@ -204,7 +204,8 @@ provision account__provision(account *a, const container_node *node);
 uint32_t account__ranges_for(const account *a, throughput_setting t, bool fixed); /* the fewest that can give t */
 uint32_t account__ranges_at_creation(const account *a, throughput_setting own, bool fixed);
 
-/* Gives all ranges their buckets and equal rates. Call after a change of offers or tiles, on the committer's thread or at start. */
+/* Gives all ranges their buckets and equal rates, and notes what is provisioned from now on. Call after a change of offers or tiles, on the
+ * committer's thread, under the write lock, or at start. */
 void account__divide(account *a, const container_node *node);
 void account__divide_database(account *a, database_node *d); /* its pool and all containers that share it */
 void account__free_pool(database_node *d);

@@ -386,12 +386,13 @@ static void tick_all(account *a, int64_t second) {
     refusals told[REFUSALS_MAX];
     size_t told_n = 0;
     pthread_rwlock_rdlock(&a->lock);
+    int64_t now_s = clock_wall_ms(a->items.clock) / 1000; /* a change may have been noted since `second` was read */
     for (container_node *node = a->containers_by_rid; node; node = node->by_rid.next) {
         const container_tiles *tiles = node->container->tiles;
         tick_ranges(tiles, second);
         meter_tick(&node->container->space->past, second, 0);
         provision p = account__provision(a, node);
-        provisioned_note(&node->container->space->provisioned, second, p.total);
+        provisioned_note(&node->container->space->provisioned, now_s, p.total);
         told_n += told_n < REFUSALS_MAX && !a->rules.unlimited && is_due(a, node, second, &told[told_n]);
         if (a->rules.follow_load && !a->rules.unlimited && tiles->map->n > 1 && !p.shared) {
             follow_load(a, tiles, p.total);
@@ -471,8 +472,8 @@ static bool move_for(account *a, container *const *list, size_t n, unsigned move
 
 bool account_balance(account *a, unsigned move_ms) {
     container *list[WORK_MAX];
-    int64_t second = clock_wall_ms(a->items.clock) / 1000;
     pthread_mutex_lock(&a->balancer.turn);
+    int64_t second = clock_wall_ms(a->items.clock) / 1000;
     if (second != a->balancer.ticked_s) {
         a->balancer.ticked_s = second;
         tick_all(a, second);

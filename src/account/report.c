@@ -161,3 +161,7 @@ void report_history(const container *c, size_t position, bool by_minute, int64_t
 void report_provisioned(const container *c, bool by_minute, int64_t from_s, double *ru, size_t n) {
     provisioned_read(&c->space->provisioned, from_s, by_minute ? 60 : 1, ru, n);
 }
+
+size_t report_provisioned_steps(const container *c, int64_t from_s, provisioned_step *steps_out) {
+    return provisioned_steps(&c->space->provisioned, from_s, steps_out);
+}

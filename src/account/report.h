@@ -51,3 +51,5 @@ void report_history(const container *c, size_t position, bool by_minute, int64_t
 
 /* The RU/s that were provisioned then for the container, or for its database if that is shared; -1: unknown. */
 void report_provisioned(const container *c, bool by_minute, int64_t from_s, double *ru, size_t n);
+/* Its changes since then, at most PROVISIONED_CHANGES_MAX. */
+size_t report_provisioned_steps(const container *c, int64_t from_s, provisioned_step *steps_out);

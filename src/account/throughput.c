@@ -74,6 +74,7 @@ static void draw_from_pool(const container_node *node, const container_tiles *ti
 void account__divide(account *a, const container_node *node) {
     const container_tiles *tiles = node->container->space->newest;
     provision p = account__provision(a, node);
+    provisioned_note(&node->container->space->provisioned, clock_wall_ms(a->items.clock) / 1000, p.total);
     if (p.shared && node->database->pool_n) {
         draw_from_pool(node, tiles);
     } else {

@@ -1,5 +1,6 @@
 #include "throughput/provisioned.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,12 +26,16 @@ static void drop_first(provisioned *p, size_t n) {
     p->n -= n;
 }
 
-/* Forgets the changes that were over before the last day, and all of them if the clock was set back. */
-static void forget(provisioned *p, int64_t second) {
-    size_t old = 0;
-    if (p->n && p->list[p->n - 1].second > second) {
-        p->n = 0;
+/* If the clock was set back, what is later than now has not happened. */
+static void forget_future(provisioned *p, int64_t second) {
+    while (p->n && p->list[p->n - 1].second > second) {
+        p->n--;
     }
+}
+
+/* Forgets the changes that were over before the last day. */
+static void forget_past(provisioned *p, int64_t second) {
+    size_t old = 0;
     while (old + 1 < p->n && p->list[old + 1].second < second - KEPT_SECONDS) {
         old++;
     }
@@ -46,15 +51,22 @@ static void append(provisioned *p, provisioned_change change) {
     p->list[p->n++] = change;
 }
 
-/* Only one thread writes, so reading needs no lock here. */
-void provisioned_note(provisioned *p, int64_t second, double ru) {
+static bool is_last(const provisioned *p, int64_t second, double ru) {
     const provisioned_change *last = p->n ? &p->list[p->n - 1] : NULL;
-    if (last && last->second <= second && !(last->ru < ru) && !(last->ru > ru)) {
+    return last && last->second <= second && !(last->ru < ru) && !(last->ru > ru);
+}
+
+/* Only one thread writes at a time, so reading needs no lock here. */
+void provisioned_note(provisioned *p, int64_t second, double ru) {
+    if (is_last(p, second, ru)) {
         return;
     }
     pthread_mutex_lock(&p->lock);
-    forget(p, second);
-    append(p, (provisioned_change){second, ru});
+    forget_future(p, second);
+    if (!is_last(p, second, ru)) {
+        forget_past(p, second);
+        append(p, (provisioned_change){second, ru});
+    }
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -72,4 +84,16 @@ void provisioned_read(provisioned *p, int64_t from, int64_t step, double *ru_out
         }
     }
     pthread_mutex_unlock(&p->lock);
+}
+
+size_t provisioned_steps(provisioned *p, int64_t from, provisioned_step *steps_out) {
+    size_t n = 0;
+    pthread_mutex_lock(&p->lock);
+    for (size_t i = 1; i < p->n; i++) {
+        if (p->list[i].second >= from) {
+            steps_out[n++] = (provisioned_step){p->list[i].second, p->list[i - 1].ru, p->list[i].ru};
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    return n;
 }

@@ -206,6 +206,20 @@ suite("admin", (t) => {
     assert.equal((await ask(t, "history", { ...names(t, container), seconds: 5, range: 0 })).provisioned, undefined);
   });
 
+  t.it("lists the changes of what was provisioned, in a second too", async () => {
+    const container = await t.container({ throughput: 400 });
+    for (const throughput of [900, 500]) {
+      const { resource } = await container.readOffer();
+      await t.client.offer(resource.id).replace({ ...resource, content: { ...resource.content, offerThroughput: throughput } });
+    }
+    for (const span of [{ seconds: 60 }, { minutes: 10 }]) {
+      const { provisionedChanges: changes } = await ask(t, "history", { ...names(t, container), ...span });
+      assert.deepEqual(changes.map(({ before, after }) => [before, after]), [[400, 900], [900, 500]]);
+      for (const { second } of changes) assert.ok(Math.abs(second - Date.now() / 1000) < 30);
+    }
+    assert.equal((await ask(t, "history", { ...names(t, container), seconds: 5, range: 0 })).provisionedChanges, undefined);
+  });
+
   t.it("finds the keys that cost most and hold most", async () => {
     const container = await t.container({ throughput: 3000 });
     await fill(container, 40);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "account/report.h"
 #include "item_harness.h"
 
 #define KEY "\"partitionKey\":{\"paths\":[\"/pk\"],\"kind\":\"Hash\",\"version\":2}"
@@ -354,6 +355,33 @@ static err replace_offer(uint32_t number, throughput_setting t) {
     return harness_change(&h, &c, account_replace_offer);
 }
 
+static double provisioned_before(const container *c, double expected) {
+    provisioned_step steps[PROVISIONED_CHANGES_MAX];
+    assert_int_equal(report_provisioned_steps(c, 0, steps), 1);
+    assert_true((int)steps[0].after == (int)expected);
+    return steps[0].before;
+}
+
+/* The balancer, which notes it once a second, does not run here: it may be late. */
+static void what_is_provisioned_is_noted_when_it_is_set(void **state) {
+    (void)state;
+    double now;
+    assert_int_equal(harness_create_database(&h, "shared", manual(1000)), OK);
+    container *shares = make("shared", "{\"id\":\"a\"," KEY "}", 0), *own = make("shared", "{\"id\":\"b\"," KEY "}", 500);
+    report_provisioned(own, false, clock_wall_ms(h.account->items.clock) / 1000, &now, 1);
+    assert_int_equal((int)now, 500);
+    report_provisioned(shares, false, clock_wall_ms(h.account->items.clock) / 1000, &now, 1);
+    assert_int_equal((int)now, 1000);
+    assert_int_equal(replace_offer(1, manual(2000)), OK);
+    assert_int_equal(replace_offer(2, manual(600)), OK);
+    assert_int_equal((int)provisioned_before(shares, 2000), 1000);
+    assert_int_equal((int)provisioned_before(own, 600), 500);
+    account_balance(h.account, 0);
+    assert_int_equal((int)provisioned_before(own, 600), 500);
+    container_give(shares);
+    container_give(own);
+}
+
 static void offers_follow_their_resources(void **state) {
     (void)state;
     container *c, *made;
@@ -565,6 +593,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(replacing_settings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(settings_that_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(by_rid, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_provisioned_is_noted_when_it_is_set, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offers_follow_their_resources, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_throughput_leaves_no_buckets_behind, set_up, tear_down),
         cmocka_unit_test_setup_teardown(autoscale_grows_with_the_data, set_up, tear_down),

@@ -12,6 +12,13 @@ import { Mosaic } from "../parts/mosaic";
 import { address, canWrite, container, live, ranges } from "../state";
 
 type Span = "hour" | "day";
+type Mode = "manual" | "autoscale";
+
+interface Step {
+  second: number;
+  before: number;
+  after: number;
+}
 
 interface History {
   stepSeconds: number;
@@ -20,6 +27,7 @@ interface History {
   ru: number[];
   throttled: number[];
   provisioned: (number | null)[]; // null: not known
+  provisionedChanges: Step[];
   ruByOperation: Record<string, number[]>;
 }
 
@@ -28,7 +36,8 @@ const REREAD_MS = 30_000; // what was paid for; the lines themselves go on with 
 
 // ---- charts ----
 
-// The history as it was read, and what the stream has brought since: one value a second.
+// The history as it was read, and what the stream has brought since: one value a second. Changes of the throughput come with the history only, since
+// the stream may leave values out; it is read again when the stream shows another value.
 interface Added {
   time: number;
   ru: number;
@@ -41,9 +50,9 @@ const provisionedNow = (c: Container) => (c.throughput.mode === "serverless" ? c
 function useHistory(span: Span) {
   const { database, container: name } = address.value;
   const amount = span === "hour" ? { seconds: 3600 } : { minutes: 1440 };
-  const history = useRead(() => admin<History>("history", { database, container: name, ...amount }), [database, name, span]);
+  const provisioned = container.value && provisionedNow(container.value);
+  const history = useRead(() => admin<History>("history", { database, container: name, ...amount }), [span, provisioned]);
   const added = useSignal<Added[]>([]);
-  useEffect(() => void (added.value = []), [history.value.value]);
   useEffect(() => {
     const c = container.value, now = live.value?.now;
     if (c && now && span === "hour") added.value = [...added.value, { time: Math.floor(now / 1000) - 1, ru: c.ruPerSecond, throttled: c.throttledPerSecond, provisioned: provisionedNow(c) }].slice(-3600);
@@ -64,7 +73,7 @@ interface Lines {
 
 function linesOf(h: History, added: Added[]): Lines {
   const end = h.from + h.count * h.stepSeconds;
-  const newer = added.filter((a) => a.time >= end);
+  const newer = h.stepSeconds === 1 ? added.filter((a) => a.time >= end) : [];
   return {
     times: [...h.ru.map((_, i) => h.from + i * h.stepSeconds), ...newer.map((a) => a.time)].slice(-h.count),
     ru: [...h.ru.map((v) => v / h.stepSeconds), ...newer.map((a) => a.ru)].slice(-h.count),
@@ -73,40 +82,28 @@ function linesOf(h: History, added: Added[]): Lines {
   };
 }
 
-interface Step {
-  time: number;
-  before: number;
-  after: number;
-}
-
-// Where what is provisioned differs from the second, or minute, before.
-function stepsOf(lines: Lines): Step[] {
-  const known = lines.provisioned.map((after, i) => ({ time: lines.times[i]!, before: lines.provisioned[i - 1], after }));
-  return known.filter((c): c is Step => typeof c.before === "number" && c.after !== null && c.before !== c.after);
-}
-
 const STEPS_SHOWN = 5;
 
-function Steps({ lines }: { lines: Lines }) {
-  const list = stepsOf(lines).slice(-STEPS_SHOWN).reverse();
+function Steps({ changes }: { changes: Step[] }) {
+  const list = changes.slice(-STEPS_SHOWN).reverse();
   return list.length === 0 ? null : (
     <ul class="steps" aria-label={text("throughputChanges")}>
-      {list.map((c) => (
-        <li key={c.time}>
-          <time>{format.time(c.time * 1000)}</time> {text("throughputStep", { before: format.ruRate(c.before), after: format.ruRate(c.after) })}
+      {list.map((c, i) => (
+        <li key={changes.length - i}>
+          <time>{format.time(c.second * 1000)}</time> {text("throughputStep", { before: format.ruRate(c.before), after: format.ruRate(c.after) })}
         </li>
       ))}
     </ul>
   );
 }
 
-function Consumed({ lines, span }: { lines: Lines; span: Span }) {
+function Consumed({ lines, changes, span }: { lines: Lines; changes: Step[]; span: Span }) {
   const series: Series[] = [{ name: text("consumed"), colour: "accent", values: lines.ru, fill: true }];
   if (lines.provisioned.some((value) => value !== null)) series.push({ name: text("provisioned"), colour: "level3", values: lines.provisioned, steps: true });
   return (
     <>
       <Chart label={text("consumedChart")} times={lines.times} series={series} unit="RU/s" />
-      <Steps lines={lines} />
+      <Steps changes={changes} />
       <h3>{text("throttledChart")}</h3>
       <Chart label={text("throttledChart")} times={lines.times} series={[{ name: text("throttled"), colour: "level4", values: lines.throttled, fill: true }]} unit="429/s" height={110} />
       <p class="about">{text(span === "hour" ? "perSecondAbout" : "perMinuteAbout")}</p>
@@ -144,14 +141,17 @@ function ByOperation({ history }: { history: History }) {
 
 // ---- changing it ----
 
+// What is chosen or typed stays when the offer is read again.
 function Change({ found, changed }: { found: Provisioned; changed: () => void }) {
   const limit = found.offer.content.offerAutopilotSettings?.maxThroughput;
-  const mode = useSignal(limit === undefined ? "manual" : "autoscale");
-  const value = useSignal(limit ?? found.offer.content.offerThroughput);
+  const chosen = useSignal<Mode | undefined>(undefined);
+  const typed = useSignal<number | undefined>(undefined);
+  const mode = chosen.value ?? (limit === undefined ? "manual" : "autoscale");
+  const value = typed.value ?? limit ?? found.offer.content.offerThroughput;
   const busy = useSignal(false);
   const problem = useSignal("");
   const done = useSignal(false);
-  const isAutoscale = mode.value === "autoscale";
+  const isAutoscale = mode === "autoscale";
   const least = isAutoscale ? Math.max(1000, found.least) : found.least;
   async function apply(e: Event) {
     e.preventDefault();
@@ -159,7 +159,7 @@ function Change({ found, changed }: { found: Provisioned; changed: () => void })
     problem.value = "";
     done.value = false;
     try {
-      await changeThroughput(found.offer, isAutoscale, value.value);
+      await changeThroughput(found.offer, isAutoscale, value);
       done.value = true;
       changed();
     } catch (why) {
@@ -169,10 +169,10 @@ function Change({ found, changed }: { found: Provisioned; changed: () => void })
   }
   return (
     <form onSubmit={apply} class="line-form" aria-label={text("changeThroughput")}>
-      <Segments label={text("throughputMode")} value={mode.value} choices={[["manual", text("manual")], ["autoscale", text("autoscale")]]} onChoose={(m) => (mode.value = m)} />
+      <Segments<Mode> label={text("throughputMode")} value={mode} choices={[["manual", text("manual")], ["autoscale", text("autoscale")]]} onChoose={(m) => (chosen.value = m)} />
       <label>
         {text(isAutoscale ? "maximumRu" : "valueRu")}
-        <input type="number" name="throughput" min={least} max={1_000_000} step={isAutoscale ? 1000 : 100} value={value.value} required onInput={(e) => (value.value = Number(e.currentTarget.value))} />
+        <input type="number" name="throughput" min={least} max={1_000_000} step={isAutoscale ? 1000 : 100} value={value} required onInput={(e) => (typed.value = Number(e.currentTarget.value))} />
       </label>
       <button type="submit" disabled={busy.value}>
         {text(busy.value ? "applying" : "apply")}
@@ -188,12 +188,12 @@ function Change({ found, changed }: { found: Provisioned; changed: () => void })
 
 function Provision({ c }: { c: Container }) {
   const { database, container: name } = address.value;
-  const found = useRead(() => readThroughput({ database, container: name }), [database, name, c.throughput.mode, c.throughput.ruPerSecond]);
+  const found = useRead(() => readThroughput({ database, container: name }), [c.throughput.mode, c.throughput.ruPerSecond]);
   const list = ranges.value;
   return (
     <Panel title={text("changeThroughput")} about={provisionedText(c, list.length)}>
       <Problem of={found.problem.value} />
-      {canWrite.value && found.value.value && <Change key={JSON.stringify(found.value.value.offer.content)} found={found.value.value} changed={found.refresh} />}
+      {canWrite.value && found.value.value && <Change found={found.value.value} changed={found.refresh} />}
       {canWrite.value && !found.value.value && c.throughput.mode === "serverless" && <p class="about">{text("serverlessAbout")}</p>}
       <div class="small">{list.length > 0 && <Mosaic ranges={list} metric="heat" selected="" onSelect={() => (location.hash = `#/partitions/${encodeURIComponent(database)}/${encodeURIComponent(name)}`)} />}</div>
     </Panel>
@@ -206,7 +206,7 @@ function provisionedText(c: Container, partitions: number): string {
   return text(words[c.throughput.mode], { ru, partitions }) + (c.throughput.shared ? ` ${text("isShared")}` : "");
 }
 
-export function Throughput() {
+function Shown() {
   const span = useSignal<Span>("hour");
   const c = container.value!;
   const { history, added } = useHistory(span.value);
@@ -217,10 +217,12 @@ export function Throughput() {
     <>
       <Panel title={text("consumedChart")} actions={choice}>
         <Problem of={history.problem.value} />
-        {lines ? <Consumed lines={lines} span={span.value} /> : <p class="about">{text("loading")}</p>}
+        {read && lines ? <Consumed lines={lines} changes={read.provisionedChanges} span={span.value} /> : <p class="about">{text("loading")}</p>}
       </Panel>
       <Provision c={c} />
       <Panel title={text("byOperation")}>{read && <ByOperation history={read} />}</Panel>
     </>
   );
 }
+
+export const Throughput = () => <Shown key={JSON.stringify(address.value)} />;

@@ -318,6 +318,17 @@ static void add_provisioned(admin_request *q, const history *h) {
     buf_add_byte(&q->body, ']');
 }
 
+static void add_provisioned_changes(admin_request *q, const history *h) {
+    provisioned_step *steps = arena_array(q->op.arena, provisioned_step, PROVISIONED_CHANGES_MAX);
+    size_t n = report_provisioned_steps(h->container, h->from_s, steps);
+    buf_add_lit(&q->body, ",\"provisionedChanges\":[");
+    for (size_t i = 0; i < n; i++) {
+        buf_addf(&q->body, "%s{\"second\":%ld,\"before\":%.0f,\"after\":%.0f}", i > 0 ? "," : "", (long)steps[i].second, steps[i].before,
+                 steps[i].after);
+    }
+    buf_add_byte(&q->body, ']');
+}
+
 static void write_history(admin_request *q, const history *h) {
     buf *out = &q->body;
     add_names(out, h->container);
@@ -338,6 +349,7 @@ static void write_history(admin_request *q, const history *h) {
     add_works(out, h);
     if (h->position == REPORT_ALL_RANGES) {
         add_provisioned(q, h);
+        add_provisioned_changes(q, h);
     }
     buf_add_lit(out, "}\n");
 }

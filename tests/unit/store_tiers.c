@@ -103,12 +103,10 @@ static void an_entry_is_rewritten_a_few_times(void **state) {
 
 /* ---- on RocksDB ---- */
 
-/* The number in RocksDB's newest file of options. 0: there is none yet. */
-static int option_of(const char *base, const char *family) {
-    char path[4096], line[4096], section[128];
+/* Opens RocksDB's newest file of options, which newer ones may replace meanwhile. */
+static FILE *open_options(const char *base) {
+    char path[4096];
     unsigned long newest = 0, number;
-    int value = 0;
-    bool inside = false;
     snprintf(path, sizeof path, "%s/db", base);
     DIR *d = opendir(path);
     assert_non_null(d);
@@ -119,28 +117,39 @@ static int option_of(const char *base, const char *family) {
     }
     closedir(d);
     snprintf(path, sizeof path, "%s/db/OPTIONS-%06lu", base, newest);
-    FILE *file = fopen(path, "r");
+    return fopen(path, "r");
+}
+
+static int option_of(const char *base, const char *family) {
+    char line[4096], section[128];
+    int value = 0;
+    bool inside = false;
+    FILE *file = NULL;
+    for (unsigned i = 0; i < 100 && !(file = open_options(base)); i++) {
+        usleep(10000);
+    }
+    assert_non_null(file);
     snprintf(section, sizeof section, "[CFOptions \"%s\"]", family);
-    while (file && fgets(line, sizeof line, file)) {
+    while (value == 0 && fgets(line, sizeof line, file)) {
         const char *at = strstr(line, "level0_file_num_compaction_trigger=");
         inside = strchr(line, '[') ? strstr(line, section) != NULL : inside;
-        if (inside && at) {
-            value = atoi(strchr(at, '=') + 1);
-            break;
-        }
+        value = inside && at ? atoi(strchr(at, '=') + 1) : 0;
     }
-    if (file) {
-        fclose(file);
-    }
+    fclose(file);
     return value;
 }
 
+/* Random keys: what 200 batches write takes more than half a megabyte even when it is merged and compressed. */
 static void write_entries(store *s, unsigned batch) {
-    char key[32];
+    char key[64];
+    random_source random;
     store_batch b;
+    random_seed(&random, batch + 1);
     store_batch_init(&b);
     for (unsigned i = 0; i < 500; i++) {
-        int n = snprintf(key, sizeof key, "%08x-%08u-%08u", i * 2654435761u, batch, i);
+        unsigned long mix;
+        random_bytes(&random, &mix, sizeof mix);
+        int n = snprintf(key, sizeof key, "%016lx-%08u-%08u", mix, batch, i);
         store_put(&b, STORE_TERMS, slice_of(key, (size_t)n), SLICE_EMPTY);
     }
     assert_int_equal(store_write(s, &b), OK);

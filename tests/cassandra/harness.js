@@ -65,6 +65,7 @@ class Bench {
     return new cassandra.Client({
       contactPoints: [`127.0.0.1:${portOf(this.server)}`],
       localDataCenter: "datacenter1",
+      socketOptions: { readTimeout: 60_000 }, // a loaded machine takes its time
       authProvider: new cassandra.auth.PlainTextAuthProvider(user, key),
       ...tls,
       ...options,

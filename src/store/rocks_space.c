@@ -418,7 +418,7 @@ void store__garbage_note_write(rocks *r) {
     }
 }
 
-/* Deletes that the last merge had to keep, for a snapshot or because they are newer, are not counted again. */
+/* Deletes that the last merge had to keep for a snapshot are not counted again. */
 static double garbage_part(rocks *r, int family) {
     entry_counts n = count_entries(r, family);
     double *kept = &r->garbage.kept[family];
@@ -459,8 +459,15 @@ int store__garbage_next(rocks *r) {
     return r->stopping ? -1 : family;
 }
 
+/* What came during the merge is for the next one; what else is left was needed. */
+static double kept_by_merge(rocks *r, int family, unsigned writes_before) {
+    bool is_newer = atomic_load(&r->garbage.writes) != writes_before && property(r, family, "rocksdb.num-snapshots") == 0;
+    return is_newer ? 0 : count_entries(r, family).deletes;
+}
+
 void store__garbage_merge(rocks *r, int family) {
     int64_t begun = store__now_us();
+    unsigned writes = atomic_load(&r->garbage.writes);
     uint64_t before = property(r, family, "rocksdb.live-sst-files-size");
     flush_family(r, family, true);
     if (family == STORE_TERMS || family == STORE_ITEMS) { /* with the items their entries were deleted: in tables these count too */
@@ -468,7 +475,7 @@ void store__garbage_merge(rocks *r, int family) {
         store__idle_drop(r, INT64_MAX);
     }
     store__compact(r, family, slice_of(NULL, 0), slice_of(NULL, 0));
-    r->garbage.kept[family] = count_entries(r, family).deletes;
+    r->garbage.kept[family] = kept_by_merge(r, family, writes);
     r->garbage.looked_us = store__now_us();
     log_info("store", "deleted entries merged away", "dir=%s family=%s bytes_before=%lu bytes=%lu ms=%ld", r->folder.dir,
              store__family_names[family], (unsigned long)before, (unsigned long)property(r, family, "rocksdb.live-sst-files-size"),

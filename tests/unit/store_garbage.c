@@ -80,12 +80,13 @@ static void assert_is_there(store *s, const store_snapshot *at, unsigned i, bool
     assert_true(get_equals(s, STORE_ITEMS, at, item_key(i, key), expected));
 }
 
-/* There is one entry for each item that is left, and no delete. Some of those deletes of index entries that are still in the tail stay
- * there. */
+/* There is one entry for each item that is left, and fewer deletes with theirs than a merge is worth: on a slow machine one begins before
+ * the last items are deleted. Some of those deletes of index entries that are still in the tail stay there. */
 static bool is_merged(store *s, store_family f) {
     store_figures figures;
     assert_true(store_measure(s, &figures));
-    return family(&figures, f)->deletions == 0 && family(&figures, f)->entries <= ITEMS / LEFT + (f == STORE_TERMS ? IN_TAIL : 0);
+    uint64_t entries = family(&figures, f)->entries, deletions = family(&figures, f)->deletions;
+    return deletions < (entries - deletions) / 4 && entries - 2 * deletions <= ITEMS / LEFT + (f == STORE_TERMS ? IN_TAIL : 0);
 }
 
 static store *open_filled(const char *base, size_t tail_bytes) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh [PURPOSE...] — installs what is missing: Debian packages with apt-get, npm packages into node_modules/ of their folder. The second
+# setup.sh [PURPOSE...] — installs what is missing: Debian packages with apt-get, npm packages into node_modules/ of their folder, Python's into .venv/. The second
 # call finds all of it there and changes nothing.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -12,6 +12,7 @@ test=("${build[@]}" clang lld libclang-rt-14-dev llvm libcmocka-dev python3 pyth
 bench=("${build[@]}" nginx python3 libyajl-dev libsimdjson-dev rapidjson-dev postgresql-15 libpq-dev redis-server)
 format=(clang-format)
 browser=(chromium fonts-dejavu-core curl openssl python3 python3-pymongo python3-cassandra)
+gremlin=(python3 python3-venv python3-pip python3-azure-cosmos python3-aiohttp python3-isodate python3-nest-asyncio)
 node=(nodejs npm) # only where there is no Node.js 18 or newer
 
 # ---- Debian ----
@@ -70,6 +71,18 @@ need_npm() {
     (cd "$folder" && npm ci --no-audit --no-fund --loglevel=error && cp package-lock.json node_modules/.installed) >&2
 }
 
+# ---- Python ----
+
+# Packages of a folder's requirements.txt beside Debian's, again only when that file has changed since.
+need_pip() {
+    local folder=$root/$1
+    cmp -s "$folder/requirements.txt" "$folder/.venv/.installed" && return 0
+    say "dev: installing the Python packages of $1"
+    (cd "$folder" && /usr/bin/python3 -m venv --system-site-packages .venv &&
+        .venv/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: -r requirements.txt &&
+        cp requirements.txt .venv/.installed) >&2
+}
+
 # ---- purposes ----
 
 setup_one() {
@@ -82,7 +95,7 @@ setup_one() {
         table) need_npm tests/table ;;
         mongo) need_npm tests/mongo && need_npm tests/mongo/shell ;;
         cassandra) need_npm tests/cassandra ;;
-        gremlin) need_npm tests/gremlin-driver ;;
+        gremlin) need_npm tests/gremlin-driver && need_packages "${gremlin[@]}" && need_pip tests/gremlin-driver/python ;;
         portal) need_npm portal ;;
         browser) need_packages "${browser[@]}" && need_npm tests/browser && need_npm tests/sdk && need_npm tests/mongo && need_npm tests/cassandra && need_npm tests/gremlin-driver && need_npm tests/table ;;
         example) need_npm examples ;;

@@ -18,7 +18,7 @@ step table "the Table API with Microsoft's SDKs for JavaScript and Python and wi
 step mongo "the MongoDB API with MongoDB's driver for Node.js and PyMongo, against the server with AddressSanitizer, plain and over TLS"
 step cassandra "the Cassandra API with the drivers for Node.js and Python, against the server with AddressSanitizer, plain and over TLS"
 step client 'the C client library against the server, both with AddressSanitizer; its threads with ThreadSanitizer; what is installed'
-step gremlin "the Gremlin API with TinkerPop's driver for Node.js, of two versions, against the server with AddressSanitizer, plain and over TLS"
+step gremlin "the Gremlin API with TinkerPop's drivers for Node.js, of two versions, and for Python, against the server with AddressSanitizer, plain and over TLS"
 step browser "the portal in Debian's Chromium, against the server with AddressSanitizer"
 step python "Microsoft's Python SDK, as Debian has it, against the server with AddressSanitizer"
 step timed 'SDK files that measure time, and the examples, against the optimised build'
@@ -257,6 +257,7 @@ step_gremlin() {
     build_asan tesela
     (cd "$root/tests/gremlin-driver" &&
         TESELA_BIN=$root/build-asan/tesela TESELA_SANITIZED=1 timeout 600 node --test --test-reporter=spec --test-concurrency=3 ./*.test.js)
+    TESELA_BIN=$root/build-asan/tesela timeout 300 "$root/tests/gremlin-driver/python/run"
 }
 
 step_python() {

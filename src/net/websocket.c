@@ -1,5 +1,6 @@
 /* WebSockets as a codec of frames.c. wslay decodes the frames. This file finds where each frame ends and gives wslay one frame at a time:
- * otherwise wslay would read ahead, past the in-flight limits. */
+ * otherwise wslay would read ahead, past the in-flight limits. A binary message that came whole, in one frame and one read, is unmasked
+ * here, since wslay takes ten instructions for each byte. */
 #include "net/websocket.h"
 
 #include <assert.h>
@@ -29,6 +30,7 @@ typedef struct websocket {
     bool whole;    /* `collected` is a whole message */
     bool text;
     bool in_message; /* the frame is part of a message, not a control frame */
+    bool in_parts;   /* the next frame of a message continues it */
     bool pinged;     /* a ping was sent, and nothing has come since */
     bool closed;     /* our close frame has been written */
     uint16_t code;   /* status code to close with; 0: the default */
@@ -142,6 +144,7 @@ static void on_frame(wslay_event_context_ptr wslay, const struct wslay_event_on_
         w->text = arg->opcode == WSLAY_TEXT_FRAME;
     }
     w->in_message = !wslay_is_ctrl_frame(arg->opcode);
+    w->in_parts = w->in_message ? !arg->fin : w->in_parts;
 }
 
 static void on_chunk(wslay_event_context_ptr wslay, const struct wslay_event_on_frame_recv_chunk_arg *arg, void *context) {
@@ -159,31 +162,69 @@ static void on_message(wslay_event_context_ptr wslay, const struct wslay_event_o
 }
 
 /* Reads the header of the next frame. False: bytes are missing. */
-static bool next_frame(frames_conn *f, websocket *w) {
-    frame_head head;
-    if (!read_head((const unsigned char *)f->in.p, f->in.n, &head)) {
+static bool next_frame(frames_conn *f, websocket *w, frame_head *head) {
+    if (!read_head((const unsigned char *)f->in.p, f->in.n, head)) {
         return false;
     }
-    if (!head.good) {
+    if (!head->good) {
         return end_with(w, WSLAY_CODE_PROTOCOL_ERROR);
     }
     uint64_t most = frames__limits(f)->frame_bytes;
-    if (!head.control && (head.payload > most || head.payload + f->collected.n > most)) {
+    if (!head->control && (head->payload > most || head->payload + f->collected.n > most)) {
         return end_with(w, WSLAY_CODE_MESSAGE_TOO_BIG);
     }
-    if (head.control && f->in.n < head.header_n + head.payload) { /* wslay needs all of a close frame's code at once */
+    if (head->control && f->in.n < head->header_n + head->payload) { /* wslay needs all of a close frame's code at once */
         return false;
     }
-    w->left = head.header_n + head.payload;
+    w->left = head->header_n + head->payload;
     f->frame_n = w->left;
     return true;
+}
+
+/* A whole binary message: the final bit, no reserved bits, all of it here. A larger one keeps the memory that wslay collects it in. */
+static bool is_plain(const frames_conn *f, const websocket *w, const frame_head *head) {
+    return (uint8_t)f->in.p[0] == (0x80 | WSLAY_BINARY_FRAME) && !w->in_parts && head->payload <= NET_TAKE_OVER_BYTES &&
+           f->in.n >= head->header_n + head->payload;
+}
+
+static void unmask(char *to, const char *from, size_t n, const char key[4]) {
+    uint64_t word, keys;
+    size_t i = 0;
+    memcpy(&keys, key, 4);
+    memcpy((char *)&keys + 4, key, 4);
+    for (; i + sizeof word <= n; i += sizeof word) {
+        memcpy(&word, from + i, sizeof word);
+        word ^= keys;
+        memcpy(to + i, &word, sizeof word);
+    }
+    for (; i < n; i++) {
+        to[i] = (char)(from[i] ^ key[i % 4]);
+    }
+}
+
+static void take_plain(frames_conn *f, websocket *w, const frame_head *head) {
+    frames_exchange *x = frames__take(f);
+    size_t n = (size_t)head->payload;
+    const char *from = f->in.p + head->header_n;
+    char *bytes = arena_alloc_aligned(&frames__serving(x)->arena, n ? n : 1, 1);
+    unmask(bytes, from, n, from - 4);
+    net_input_skip(&f->in, head->header_n + n);
+    w->left = 0;
+    frames__hand_over(x, slice_of(bytes, n), false);
 }
 
 static bool step(frames_conn *f) {
     websocket *w = f->codec_state;
     w->pinged = false;
-    if (w->left == 0 && (!next_frame(f, w) || w->closed)) {
-        return w->closed;
+    if (w->left == 0) {
+        frame_head head;
+        if (!next_frame(f, w, &head) || w->closed) {
+            return w->closed;
+        }
+        if (is_plain(f, w, &head)) {
+            take_plain(f, w, &head);
+            return true;
+        }
     }
     size_t n = f->in.n < w->left ? f->in.n : (size_t)w->left;
     w->feed = f->in.p;

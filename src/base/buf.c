@@ -15,8 +15,10 @@ static void uncount(buf *b) {
 }
 
 void buf_free(buf *b) {
-    free(b->p);
-    uncount(b);
+    if (b->p) {
+        free(b->p);
+        uncount(b);
+    }
     *b = buf_init_counted(b->max, b->budget);
 }
 

@@ -28,6 +28,11 @@ static inline bool slice_eq(slice a, slice b) {
     return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* The first byte is compared first, so that a list of names is passed through quickly. */
+static inline bool slice_is(slice s, const char *text) {
+    return s.n == 0 ? *text == 0 : *text == *s.p && slice_eq(s, slice_str(text));
+}
+
 /* Compares by bytes; a prefix sorts before longer slices. */
 static inline int slice_cmp(slice a, slice b) {
     size_t n = a.n < b.n ? a.n : b.n;

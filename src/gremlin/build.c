@@ -1,4 +1,7 @@
 /* build.c — from names and arguments to steps: which arguments a step takes, what modulators change. Text and bytecode end here. */
+#include <assert.h>
+#include <pthread.h>
+
 #include "gremlin/build_int.h"
 #include "text/regex.h"
 
@@ -11,16 +14,33 @@ static const struct {
 #undef X
 };
 
+static_assert(GREMLIN_OPS < UINT8_MAX, "steps are counted in bytes");
+
 const gremlin_limits gremlin_limits_of_service = {.script_bytes = 64 * 1024, .steps = 400, .depth = 64};
 
 const char *gremlin_op_name(gremlin_op op) {
     return steps[op].name.p;
 }
 
+/* Steps by the first letters of their names; 0 ends a list, other numbers are one more than the step's. */
+static struct {
+    pthread_once_t once;
+    uint8_t first[128], next[GREMLIN_OPS];
+} letters = {.once = PTHREAD_ONCE_INIT};
+
+static void sort_letters(void) {
+    for (size_t op = GREMLIN_OPS; op > 0; op--) {
+        uint8_t *first = &letters.first[steps[op - 1].name.p[0] & 127];
+        letters.next[op - 1] = *first;
+        *first = (uint8_t)op;
+    }
+}
+
 static bool op_find(slice name, gremlin_op *op_out) {
-    for (gremlin_op op = 0; op < GREMLIN_OPS; op++) {
-        if (slice_eq(name, steps[op].name)) {
-            *op_out = op;
+    pthread_once(&letters.once, sort_letters);
+    for (size_t op = name.n ? letters.first[name.p[0] & 127] : 0; op > 0; op = letters.next[op - 1]) {
+        if (slice_eq(name, steps[op - 1].name)) {
+            *op_out = (gremlin_op)(op - 1);
             return true;
         }
     }
@@ -153,7 +173,7 @@ static err refuse_arguments(gremlin_builder *b, slice name, const gremlin_value 
 
 static bool predicate_kind(slice name, gremlin_p *kind_out) {
     for (gremlin_p kind = 0; kind < P_KINDS; kind++) {
-        if (slice_eq(name, slice_str(gremlin_p_name(kind)))) {
+        if (slice_is(name, gremlin_p_name(kind))) {
             *kind_out = kind;
             return true;
         }
@@ -357,7 +377,7 @@ static const char *const source_methods[] = {"with",           "withBulk",      
 
 bool gremlin_is_source_method(slice name) {
     for (size_t i = 0; i < sizeof source_methods / sizeof *source_methods; i++) {
-        if (slice_eq(name, slice_str(source_methods[i]))) {
+        if (slice_is(name, source_methods[i])) {
             return true;
         }
     }

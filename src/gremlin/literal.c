@@ -56,6 +56,9 @@ static bool skip_comment(reader *r) {
 void gremlin__skip(reader *r) {
     while (r->at < r->text.n) {
         char c = r->text.p[r->at];
+        if ((unsigned char)c > '/') { /* most are */
+            return;
+        }
         if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {
             r->at++;
         } else if (c != '/' || !skip_comment(r)) {
@@ -70,7 +73,8 @@ char gremlin__peek(reader *r) {
 }
 
 bool gremlin__eat(reader *r, char c) {
-    if (r->at >= r->text.n || gremlin__peek(r) != c || r->at >= r->text.n) {
+    gremlin__skip(r);
+    if (r->at >= r->text.n || r->text.p[r->at] != c) {
         return false;
     }
     r->at++;
@@ -303,8 +307,23 @@ static bool add_escaped(reader *r, buf *out) {
     return c == 'u' ? add_unicode(r, out) : c >= '0' && c <= '7' ? add_octal(r, out) : false;
 }
 
+/* A string that has no escape sequences is a part of the script. */
+static bool take_plain(reader *r, char quote, gremlin_value *value_out) {
+    slice rest = slice_skip(r->text, r->at);
+    const char *end = rest.n ? memchr(rest.p, quote, rest.n) : NULL;
+    if (!end || memchr(rest.p, '\\', (size_t)(end - rest.p))) {
+        return false;
+    }
+    *value_out = gremlin_string(slice_of(rest.p, (size_t)(end - rest.p)));
+    r->at += value_out->n + 1;
+    return true;
+}
+
 static err read_string(reader *r, char quote, gremlin_value *value_out) {
     size_t from = r->at - 1;
+    if (take_plain(r, quote, value_out)) {
+        return OK;
+    }
     buf out = buf_init_counted(r->text.n + 16, r->op->budget);
     err e = OK;
     for (;;) {

@@ -7,8 +7,8 @@
  * Ends before what does not belong to it. */
 static err read_anonymous(reader *r, slice first, size_t first_at, const gremlin_items *args, gremlin_value *value_out);
 
-static bool is(slice word, const char *text) {
-    return slice_eq(word, slice_str(text));
+static inline bool is(slice word, const char *text) {
+    return slice_is(word, text);
 }
 
 /* ---- lists, sets, maps ---- */

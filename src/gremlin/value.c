@@ -69,13 +69,13 @@ static const struct {
 
 bool gremlin_member_find(gremlin_enum family, slice name, unsigned *member_out) {
     for (unsigned i = 0; enums[family].members[i]; i++) {
-        if (slice_eq(name, slice_str(enums[family].members[i]))) {
+        if (slice_is(name, enums[family].members[i])) {
             *member_out = i;
             return true;
         }
     }
     for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
-        if (other_names[i].family == family && slice_eq(name, slice_str(other_names[i].name))) {
+        if (other_names[i].family == family && slice_is(name, other_names[i].name)) {
             *member_out = other_names[i].member;
             return true;
         }
@@ -85,7 +85,7 @@ bool gremlin_member_find(gremlin_enum family, slice name, unsigned *member_out) 
 
 bool gremlin_enum_find(slice name, gremlin_enum *family_out) {
     for (gremlin_enum family = 0; family < GREMLIN_ENUMS; family++) {
-        if (slice_eq(name, slice_str(enums[family].name))) {
+        if (slice_is(name, enums[family].name)) {
             *family_out = family;
             return true;
         }

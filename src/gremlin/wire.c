@@ -83,7 +83,13 @@ err gremlin__instruction(source *s, gremlin_draft *d, slice name, const gremlin_
 /* ---- requests ---- */
 
 static const gremlin_value *member(gremlin_value map, const char *name) {
-    return gremlin_is_map(map) ? gremlin_map_get(map, gremlin_string(slice_str(name))) : NULL;
+    for (size_t i = 0; gremlin_is_map(map) && i < map.map->n; i++) {
+        const gremlin_pair *pair = &map.map->at[i];
+        if (pair->key.type == GREMLIN_STRING && slice_is(gremlin_text(pair->key), name)) {
+            return &pair->value;
+        }
+    }
+    return NULL;
 }
 
 static slice text_member(gremlin_value map, const char *name) {

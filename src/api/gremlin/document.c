@@ -335,6 +335,47 @@ static gremlin_element *read_parts(arena *a, const container *c, slice body, con
     return e;
 }
 
+/* ---- values alone ---- */
+
+static void read_bag_values(arena *a, gremlin_element *v, const doc_element *member) {
+    doc_walk w;
+    doc_element bag, value;
+    gremlin_value read;
+    for (doc_walk_init(&w, member->value); doc_walk_next(&w, &bag);) {
+        if (bag.type == BSON_TYPE_DOCUMENT && doc_find_member(bag.value, SLICE_LIT("_value"), &value) && scalar(&value, &read)) {
+            (void)gremlin_make_property(a, v, gremlin_null(), member->key, read);
+        }
+    }
+}
+
+static void read_wanted_values(arena *a, const container *c, const doc_element *e, gremlin_element *v) {
+    gremlin_value read;
+    if (document_is_flat(c, e->key)) {
+        if (scalar(e, &read)) {
+            (void)gremlin_make_property(a, v, gremlin_null(), e->key, read);
+        }
+    } else if (e->type == BSON_TYPE_ARRAY && !is_own(e->key)) {
+        read_bag_values(a, v, e);
+    }
+}
+
+gremlin_element *document_read_values(arena *a, const container *c, slice body, const slice *keys, size_t n) {
+    doc_walk w;
+    doc_element e;
+    bool labelled = false;
+    gremlin_element *v = gremlin_make_vertex(a, gremlin_null(), SLICE_EMPTY);
+    for (doc_walk_init(&w, body); doc_walk_next(&w, &e);) {
+        if (e.key.n && e.key.p[0] == '_' && slice_eq(e.key, SLICE_LIT("_isEdge")) && e.type == BSON_TYPE_BOOL && e.value.p[0]) {
+            return document_read_keys(a, c, body, keys, n);
+        }
+        labelled |= slice_eq(e.key, SLICE_LIT("label")) && text_of(&e).n;
+        if (is_wanted(&(wanted_keys){n, keys}, e.key)) {
+            read_wanted_values(a, c, &e, v);
+        }
+    }
+    return labelled ? v : NULL;
+}
+
 gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts) {
     return read_parts(a, c, body, parts, &(wanted_keys){0});
 }

@@ -32,6 +32,9 @@ void document_take_apart(const container *c, slice body, document_parts *parts_o
 gremlin_element *document_read(arena *a, const container *c, slice body);
 gremlin_element *document_read_keys(arena *a, const container *c, slice body, const slice *keys, size_t n);
 gremlin_element *document_read_parts(arena *a, const container *c, slice body, const document_parts *parts);
+/* For a traversal that needs the values of these keys and no more of the element: a vertex has neither id nor label nor place, and its
+ * properties have neither ids nor meta-properties. */
+gremlin_element *document_read_values(arena *a, const container *c, slice body, const slice *keys, size_t n);
 bool document_is_edge(slice body);
 slice document_member(slice body, const char *name);                              /* a text; empty: there is none */
 void document_add_flat(arena *a, gremlin_element *e, slice key, gremlin_value v); /* a property that no array holds */

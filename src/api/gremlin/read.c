@@ -38,7 +38,11 @@ static void take_keyed(void *context, size_t i, const item_found *found) {
     gremlin_graph *g = context;
     bool fits = arena_fits(gremlin_graph_elements(g), 4 * found->body.n);
     arena *a = gremlin_graph_elements(g);
-    gremlin_element *e = fits ? document_read_keys(a, g->q->container, found->body, g->ask->keys, g->ask->key_n) : NULL;
+    const container *c = g->q->container;
+    bool values = g->ask->key_n && !g->shown;
+    gremlin_element *e = !fits    ? NULL
+                         : values ? document_read_values(a, c, found->body, g->ask->keys, g->ask->key_n)
+                                  : document_read_keys(a, c, found->body, g->ask->keys, g->ask->key_n);
     bool wanted =
         e && (g->ask->kind == GREMLIN_ASK_FIND ? e->is_edge == g->ask->edges : e->is_edge == g->ask->elements[g->indexes[i]]->is_edge);
     g->failed = fits ? g->failed : E_MEMORY;

@@ -56,7 +56,7 @@ static bool skip_comment(reader *r) {
 void gremlin__skip(reader *r) {
     while (r->at < r->text.n) {
         char c = r->text.p[r->at];
-        if ((unsigned char)c > '/') { /* most are */
+        if ((unsigned char)c > ' ' && c != '/') {
             return;
         }
         if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {

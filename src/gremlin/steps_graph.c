@@ -67,7 +67,6 @@ static bool tests_properties(const gremlin_step *step) {
 static void keep_answers(gremlin_run *m, state *s) {
     for (size_t i = 0; i < answers_n(m); i++) {
         traverser t = gremlin__fresh((uint32_t)answers_at(m)[i].index, gremlin_of_element(answers_at(m)[i].element));
-        t.bulk = (int64_t)i;
         gremlin__put(&s->kept, &t);
     }
     s->position = m->answer_end;
@@ -176,20 +175,40 @@ static status adjacent(gremlin_run *m, state *s) {
     return gremlin__ask_send(m);
 }
 
-/* Answers come in any order: those of one vertex are put together, in the order in which they came, which `bulk` has noted. */
-static int by_tag(const void *a, const void *b) {
-    const traverser *x = a, *y = b;
-    return x->tag != y->tag ? (x->tag > y->tag) - (x->tag < y->tag) : (x->bulk > y->bulk) - (x->bulk < y->bulk);
+static bool is_sorted(const queue *q) {
+    bool sorted = true;
+    for (size_t i = 1; i < queue_n(q) && sorted; i++) {
+        sorted = queue_at(q)[i - 1].tag <= queue_at(q)[i].tag;
+    }
+    return sorted;
 }
 
-static void sort_kept(queue *q) {
-    size_t n = queue_n(q);
-    for (size_t i = 1; i < n; i++) {
-        if (by_tag(&queue_at(q)[i - 1], &queue_at(q)[i]) > 0) {
-            qsort(queue_at(q), n, sizeof(traverser), by_tag);
-            return;
-        }
+/* Answers come in any order: those of each of the `tags` vertices are put together, in the order in which they came. */
+static void sort_kept(state *s, size_t tags) {
+    size_t n = queue_n(&s->kept);
+    gremlin__queue_clear(&s->results);
+    if (is_sorted(&s->kept) || !buf_reserve(&s->offsets, (tags + 1) * sizeof(uint32_t)) ||
+        !buf_reserve(&s->results.bytes, n * sizeof(traverser))) {
+        return;
     }
+    const traverser *from = queue_at(&s->kept);
+    traverser *to = (traverser *)(void *)s->results.bytes.p;
+    uint32_t *offsets = (uint32_t *)(void *)s->offsets.p;
+    memset(offsets, 0, (tags + 1) * sizeof *offsets);
+    for (size_t i = 0; i < n; i++) {
+        offsets[from[i].tag + 1]++;
+    }
+    for (size_t i = 1; i <= tags; i++) {
+        offsets[i] += offsets[i - 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        to[offsets[from[i].tag]++] = from[i];
+    }
+    s->results.bytes.n = n * sizeof *to;
+    queue sorted = s->results;
+    s->results = s->kept;
+    s->kept = sorted;
+    gremlin__queue_clear(&s->results);
 }
 
 status gremlin__step_adjacent(gremlin_run *m, flow *f, state *s) {
@@ -200,7 +219,7 @@ status gremlin__step_adjacent(gremlin_run *m, flow *f, state *s) {
     if (s->phase == FIND_TAKE) {
         gremlin__queue_clear(&s->kept);
         keep_answers(m, s);
-        sort_kept(&s->kept);
+        sort_kept(s, batch_n(s));
         s->phase = FIND_LOAD;
     }
     if (!kept_loaded(m, s)) {

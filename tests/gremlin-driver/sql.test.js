@@ -31,6 +31,31 @@ suite("sql", (t) => {
     assert.deepEqual(await g.run("g.V('a').properties('name').values('lang')"), ["en"]);
   });
 
+  // values() after which nobody sees the vertices again reads their values alone.
+  t.it("values of neighbours are those of the vertices, whatever lies there", async () => {
+    const g = await t.graph();
+    const bag = (value, more) => ({ id: `${value}-id`, _value: value, ...more });
+    await g.write({ id: "a", label: "place", pk: "x" });
+    const sinks = [
+      { id: "several", label: "place", pk: "y", name: [bag("Roma", { _meta: { lang: "it" } }), bag("Rome"), "no value", { id: "none" }], ttl: 9000 },
+      { id: "flat", label: "place", pk: "y", name: "Oslo", _name: [bag("hidden")], text: [bag(7), bag(true)] },
+      { id: "bare", pk: "y", name: [bag("without a label")] },
+      { id: "road", label: "road", pk: "y", _isEdge: true, _vertexId: "flat", _sink: "several", _sinkPartition: "y", name: "an edge" },
+    ];
+    for (const sink of sinks) {
+      await g.write(sink);
+      await g.write({ id: `to-${sink.id}`, label: "to", pk: "x", _isEdge: true, _vertexId: "a", _vertexLabel: "place", _sink: sink.id, _sinkLabel: "place", _sinkPartition: "y" });
+    }
+    const found = async (script) => (await g.run(script)).map(String).sort();
+    for (const keys of ["'name'", "'name', 'pk'", "'text', 'ttl', 'label'", "'id', '_name'"]) {
+      const seen = await found(`g.V(['x', 'a']).out().as('v').values(${keys}).as('w').select('w')`); // with a path: whole vertices
+      assert.deepEqual(await found(`g.V(['x', 'a']).out().values(${keys})`), seen, keys);
+    }
+    assert.deepEqual(await found("g.V(['x', 'a']).out().values('name')"), ["Roma", "Rome"]);
+    assert.deepEqual(await found("g.V(['x', 'a']).out().values('text', 'ttl')"), ["7", "9000", "true"]);
+    assert.deepEqual(await found("g.V(['x', 'a']).out('to').out('road').values('name')"), ["Roma", "Rome"]);
+  });
+
   t.it("the same id in two partitions is two vertices", async () => {
     const g = await t.graph();
     for (const pk of ["x", "y"]) {

@@ -27,6 +27,9 @@ extern "C" {
 struct rocksdb_options_t {
     rocksdb::Options rep;
 };
+struct rocksdb_envoptions_t {
+    rocksdb::EnvOptions rep;
+};
 }
 
 namespace {
@@ -167,6 +170,20 @@ store_files *store__files_open(rocksdb_options_t *db_options) {
 
 void store__files_close(store_files *files) {
     delete files;
+}
+
+static const uint64_t steady_bytes = 1024 * 1024;
+
+void store__files_write_steadily(rocksdb_options_t *db_options) {
+    db_options->rep.bytes_per_sync = steady_bytes;
+    db_options->rep.strict_bytes_per_sync = true;
+}
+
+rocksdb_envoptions_t *store__files_steady() {
+    rocksdb_envoptions_t *made = rocksdb_envoptions_create();
+    made->rep.bytes_per_sync = steady_bytes;
+    made->rep.strict_bytes_per_sync = true;
+    return made;
 }
 
 uint64_t store__files_reads(const store_files *files) {

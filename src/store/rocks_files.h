@@ -24,6 +24,11 @@ void store__files_close(store_files *files);                   /* call when the 
 uint64_t store__files_reads(const store_files *files);
 uint64_t store__files_bytes(const store_files *files);
 
+/* Files are written to the disk a megabyte at a time, and their writer waits for the megabyte before: so at any moment a sync of the log
+ * has little to wait for. The second is for a table that is written outside of the database. */
+void store__files_write_steadily(rocksdb_options_t *db_options);
+rocksdb_envoptions_t *store__files_steady(void);
+
 /* Whether reads of this thread fail where they would wait. Returns what it was before. */
 bool store__files_no_wait(bool no_wait);
 

@@ -162,7 +162,7 @@ rocksdb_options_t *store__db_options(rocks *r) {
     rocksdb_options_set_stats_dump_period_sec(o, 0);
     rocksdb_options_set_stats_persist_period_sec(o, 0);
     rocksdb_options_set_skip_stats_update_on_db_open(o, 1);
-    rocksdb_options_set_bytes_per_sync(o, MEGABYTE);
+    store__files_write_steadily(o);
     rocksdb_options_set_enable_pipelined_write(o, 0);
     rocksdb_options_set_allow_concurrent_memtable_write(o, 0);
     r->files = store__files_open(o);

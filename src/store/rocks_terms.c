@@ -120,7 +120,7 @@ static bool fill_file(rocks *r, rocksdb_sstfilewriter_t *file, store_cursor *cur
 
 static err write_file(rocks *r, const char *path, store_cursor *cursor) {
     char *message = NULL;
-    rocksdb_envoptions_t *env = rocksdb_envoptions_create();
+    rocksdb_envoptions_t *env = store__files_steady();
     rocksdb_sstfilewriter_t *file = rocksdb_sstfilewriter_create(env, r->family_options[STORE_TERMS]);
     rocksdb_sstfilewriter_open(file, path, &message);
     bool whole = message || fill_file(r, file, cursor, &message);

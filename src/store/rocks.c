@@ -678,7 +678,7 @@ static err open_db(rocks *r, char *why, size_t why_n) {
 
 /* RocksDB aborts if it cannot start its threads: those for flushes and compactions, and those that read tables while it opens. */
 static err check_threads(char *why, size_t why_n) {
-    if (!thread_can_start(STORE_BACKGROUND_JOBS + STORE_OPENING_THREADS)) {
+    if (!thread_can_start(STORE_FLUSHES + STORE_COMPACTIONS + STORE_OPENING_THREADS)) {
         snprintf(why, why_n, THREAD_REFUSED);
         return E_UNAVAILABLE;
     }

@@ -96,7 +96,7 @@ enum {
     STORE_COMPACTION_BYTES = 512 * 1024 * 1024 /* approximate maximum size of one compaction, except of tiered families */
 };
 
-enum { STORE_BACKGROUND_JOBS = 4, STORE_OPENING_THREADS = 16 }; /* threads of RocksDB */
+enum { STORE_FLUSHES = 2, STORE_COMPACTIONS = 3, STORE_OPENING_THREADS = 16 }; /* threads of RocksDB */
 
 /* State of the disk's free space (rocks_space.c). Only the committer uses it, except where noted. */
 typedef struct disk_space {

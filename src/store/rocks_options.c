@@ -150,7 +150,8 @@ rocksdb_options_t *store__db_options(rocks *r) {
     rocksdb_options_set_create_if_missing(o, 1);
     rocksdb_options_set_create_missing_column_families(o, 1);
     rocksdb_options_set_max_open_files(o, -1);
-    rocksdb_options_set_max_background_jobs(o, STORE_BACKGROUND_JOBS);
+    rocksdb_options_set_max_background_flushes(o, STORE_FLUSHES); /* so that no family waits for another one's flush */
+    rocksdb_options_set_max_background_compactions(o, STORE_COMPACTIONS);
     rocksdb_options_set_max_file_opening_threads(o, STORE_OPENING_THREADS);
     rocksdb_options_set_max_total_wal_size(o, file_bytes(r->folder.dir, r->log_bytes, 3, WAL_BYTES_LEAST));
     /* Only the last group of the log can be unsynced, and its pages may reach the disk in any order: reading stops at the first torn

@@ -112,7 +112,7 @@ static void set_tiers(rocks *r, rocksdb_options_t *o, int family) {
     rocksdb_options_set_compaction_style(o, rocksdb_universal_compaction);
     rocksdb_options_set_universal_compaction_options(o, tiers);
     rocksdb_universal_compaction_options_destroy(tiers);
-    r->tiers.now[family] = store__tiers_of(r, store__tables_bytes(r->db_path) / 2); /* no family is known yet */
+    r->tiers.now[family] = store__tiers_begin(r, family, store__tables_bytes(r->db_path) / 2); /* no family is known yet */
     rocksdb_options_set_level0_file_num_compaction_trigger(o, r->tiers.now[family]);
     rocksdb_options_set_level0_slowdown_writes_trigger(o, TIERS_SLOWED);
     rocksdb_options_set_level0_stop_writes_trigger(o, TIERS_STOPPED);

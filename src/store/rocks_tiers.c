@@ -11,7 +11,7 @@
  *
  * While items are loaded and index entries are hardly read, these merge later: an entry is rewritten once less, 2.4 times in place of 3.7
  * in 1,000,000 items, 3.7 in place of 4.7 in 10,000,000. When the load ends, the family merges to its usual number. Small keys do not merge
- * later, because each create looks for some. */
+ * later, because each create looks for some. A new folder begins as if items were loaded. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -74,14 +74,18 @@ static void fit_family(rocks *r, int family, bool loading) {
     r->tiers.now[family] = wanted; /* also after a failure, which is not worth repeating every time */
 }
 
+int store__tiers_begin(const rocks *r, int family, uint64_t bytes) {
+    return family == STORE_TERMS && bytes == 0 ? TIERS_LOADING : store__tiers_of(r, bytes);
+}
+
 void store__tiers_fit(rocks *r, int64_t now_us) {
     uint64_t space, floor;
-    bool loading = store__tiers_loading(r, now_us);
+    bool first = r->tiers.looked_us == 0, loading = store__tiers_loading(r, now_us);
     if (!store__space_read(r->db_path, &space, &floor) || space < FIT_BYTES) {
         return;
     }
     for (int f = 0; f < FAMILIES; f++) {
-        if (store__is_tiered(r, f)) {
+        if (store__is_tiered(r, f) && !(first && f == STORE_TERMS)) {
             fit_family(r, f, loading);
         }
     }

@@ -24,8 +24,8 @@ enum {
     BLOCK_ENTRIES = 16, /* of STORE_INDEX at least, which has the rows of clustered containers */
     PART_BYTES = 4096,  /* size of a block of filters and indexes */
     /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
-    TIERS_SLOWED = 64,    /* writes are delayed: so many come in during a load while two large merges take both processors */
-    TIERS_STOPPED = 96,   /* writes wait */
+    TIERS_SLOWED = 96,    /* writes are delayed: so many come in during a load while two large merges take both processors */
+    TIERS_STOPPED = 128,  /* writes wait */
     TIER_RATIO = 20,      /* sequences are merged if the next one is at most so many per cent larger than all newer ones together */
     TIER_WIDTH_LEAST = 3, /* … and if there are at least so many */
     TIER_GARBAGE = 100,   /* everything is merged if the newer sequences have so many per cent of the oldest one's size */

@@ -98,7 +98,7 @@ static void an_entry_is_rewritten_a_few_times(void **state) {
     (void)state;
     assert_true(written_by(0, FLUSHES) < 7 * FLUSHES);
     assert_true(written_by(4, FLUSHES) > 50 * FLUSHES); /* with four sequences at any size */
-    assert_true(written_by(20, MILLION_FLUSHES) * 3 < written_by(0, MILLION_FLUSHES) * 2);
+    assert_true(written_by(32, MILLION_FLUSHES) * 2 < written_by(0, MILLION_FLUSHES));
 }
 
 /* ---- on RocksDB ---- */
@@ -173,13 +173,13 @@ static void a_load_merges_late(void **state) {
     (void)state;
     char *base = make_folder();
     store *s = open_rocks_tail(base, TAIL);
-    assert_int_equal(option_of(base, "terms"), 20); /* a new folder is probably loaded */
+    assert_int_equal(option_of(base, "terms"), 32); /* a new folder is probably loaded */
     assert_int_equal(option_of(base, "index"), 4);
     assert_int_equal(await_option(s, base, 1, 4, 4), 4);
     for (unsigned i = 0; i < 200; i++) {
         write_entries(s, i);
     }
-    assert_int_equal(await_option(s, base, UINT_MAX, 20, 20), 20);
+    assert_int_equal(await_option(s, base, UINT_MAX, 32, 32), 32);
     assert_int_equal(option_of(base, "index"), 4); /* it is read by each create, and has not grown */
     int grown = await_option(s, base, 0, 6, 19);
     assert_in_range(grown, 6, 19);

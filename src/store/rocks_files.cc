@@ -30,6 +30,9 @@ struct rocksdb_options_t {
 struct rocksdb_envoptions_t {
     rocksdb::EnvOptions rep;
 };
+struct rocksdb_ingestexternalfileoptions_t {
+    rocksdb::IngestExternalFileOptions rep;
+};
 }
 
 namespace {
@@ -183,6 +186,13 @@ rocksdb_envoptions_t *store__files_steady() {
     rocksdb_envoptions_t *made = rocksdb_envoptions_create();
     made->rep.bytes_per_sync = steady_bytes;
     made->rep.strict_bytes_per_sync = true;
+    return made;
+}
+
+rocksdb_ingestexternalfileoptions_t *store__files_taking_in() {
+    rocksdb_ingestexternalfileoptions_t *made = rocksdb_ingestexternalfileoptions_create();
+    made->rep.move_files = true;
+    made->rep.write_global_seqno = false;
     return made;
 }
 

@@ -29,6 +29,9 @@ uint64_t store__files_bytes(const store_files *files);
 void store__files_write_steadily(rocksdb_options_t *db_options);
 rocksdb_envoptions_t *store__files_steady(void);
 
+/* Options to take in such a table: it is moved, and not changed, because RocksDB would sync the change while all writes wait. */
+rocksdb_ingestexternalfileoptions_t *store__files_taking_in(void);
+
 /* Whether reads of this thread fail where they would wait. Returns what it was before. */
 bool store__files_no_wait(bool no_wait);
 

@@ -148,8 +148,7 @@ static err ingest_file(rocks *r, const char *path) {
     if (stat(path, &file) == 0) {
         atomic_fetch_add_explicit(&r->written.ingested, (uint64_t)file.st_size, memory_order_relaxed);
     }
-    rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
-    rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
+    rocksdb_ingestexternalfileoptions_t *options = store__files_taking_in();
     rocksdb_ingest_external_file_cf(r->db, r->families[STORE_TERMS], &path, 1, options, &message);
     rocksdb_ingestexternalfileoptions_destroy(options);
     return store__classify(message, "taking in a table of index entries failed; it is tried again");

@@ -41,7 +41,7 @@ typedef struct family_shape {
 static const family_shape shapes[FAMILIES] = {
     [STORE_META] = {4 * MEGABYTE, 4, false, true},
     [STORE_ITEMS] = {64 * MEGABYTE, 3, false, false},
-    [STORE_INDEX] = {32 * MEGABYTE, 3, true, false},
+    [STORE_INDEX] = {64 * MEGABYTE, 3, true, false},
     [STORE_TERMS] = {4 * MEGABYTE, 4, true, true}, /* its memtable has range deletions only */
     [STORE_VERSIONS] = {64 * MEGABYTE, 2, false, true},
     [FAMILY_RUNS] = {32 * MEGABYTE, 4, false, false}, /* most runs in a full memtable are already deleted */

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 
 enum {
+    MERGED_LEAST = 4, /* runs at a time, so that an entry is copied seldom */
     SMALL_SHARE = 32, /* the writer merges runs of up to 1/32 of the flush size, which takes half a millisecond at most */
     STALL_TIMES = 3,  /* the writer waits while the tail is three times the flush size */
     IDLE_MS = 1000,
@@ -103,7 +104,7 @@ static void mark_busy(const store_version *v, bool busy) {
 
 /* Runs [from, to) of the newest version. */
 typedef struct stretch {
-    size_t from, to;
+    size_t from, to, bytes;
 } stretch;
 
 /* Lock held, but released during the merge. `busy` keeps others from merging these runs meanwhile. */
@@ -125,23 +126,28 @@ static void merge(store_tail *tail, stretch s) {
     pthread_mutex_lock(&tail->lock);
 }
 
-static bool alike(const store_run *older, size_t newer_bytes) {
-    return !older->busy && older->bytes <= 2 * newer_bytes;
+/* Whether a run is merged with the `n` newer ones, which have `bytes` together: while these are few, if it is at most twice as large as one
+ * of them on average; later, if it is not larger than all of them. So an entry is copied seldom, and runs stay few. */
+static bool is_alike(const store_run *older, size_t bytes, size_t n) {
+    return !older->busy && (n < MERGED_LEAST ? older->bytes * n <= 2 * bytes : older->bytes <= bytes);
 }
 
-/* The runs to merge with run `newest`: older ones, each at most twice as large as all newer ones of them together, and `most` bytes in all.
- * Merging them at once copies less than pair by pair, and comes to the same. */
+/* The runs to merge with run `newest`: older ones, `most` bytes in all. */
 static stretch stretch_to(const store_version *v, size_t newest, size_t most) {
-    stretch s = {newest, newest + 1};
-    size_t bytes = v->runs[newest]->bytes;
-    while (!v->runs[newest]->busy && s.from > 0 && alike(v->runs[s.from - 1], bytes) && bytes + v->runs[s.from - 1]->bytes <= most) {
-        bytes += v->runs[--s.from]->bytes;
+    stretch s = {newest, newest + 1, v->runs[newest]->bytes};
+    while (!v->runs[newest]->busy && s.from > 0 && is_alike(v->runs[s.from - 1], s.bytes, s.to - s.from) &&
+           s.bytes + v->runs[s.from - 1]->bytes <= most) {
+        s.bytes += v->runs[--s.from]->bytes;
     }
     return s;
 }
 
 static bool is_several(stretch s) {
     return s.to - s.from > 1;
+}
+
+static bool is_worth_merging(stretch s) {
+    return s.to - s.from >= MERGED_LEAST;
 }
 
 static size_t small_bytes(const store_tail *tail) {
@@ -154,11 +160,9 @@ static size_t small_bytes(const store_tail *tail) {
 static stretch find_large(const store_tail *tail) {
     const store_version *v = tail->now;
     for (size_t i = v->n; i-- > 1;) {
-        if (v->runs[i]->bytes + v->runs[i - 1]->bytes > small_bytes(tail)) {
-            stretch s = stretch_to(v, i, SIZE_MAX);
-            if (is_several(s)) {
-                return s;
-            }
+        stretch s = stretch_to(v, i, SIZE_MAX);
+        if (is_worth_merging(s) && s.bytes > small_bytes(tail)) {
+            return s;
         }
     }
     return (stretch){0};
@@ -215,7 +219,7 @@ static bool sleep_ms(store_tail *tail, long ms) {
 /* The newest runs, down to the first that is being merged. */
 static stretch find_idle(const store_tail *tail) {
     const store_version *v = tail->now;
-    stretch s = {v->n, v->n};
+    stretch s = {v->n, v->n, 0};
     while (s.from > 0 && !v->runs[s.from - 1]->busy) {
         s.from--;
     }
@@ -250,7 +254,7 @@ static void *keep(void *context) {
             if (tail->failed != OK && !tail->stopping) {
                 sleep_ms(tail, RETRY_MS);
             }
-        } else if (is_several(large)) {
+        } else if (is_worth_merging(large)) {
             merge(tail, large);
         } else {
             rest(tail);
@@ -262,7 +266,7 @@ static void *keep(void *context) {
 
 /* Lock held. */
 static void wake_keeper(store_tail *tail) {
-    bool work = is_full(tail) || is_several(find_large(tail));
+    bool work = is_full(tail) || is_worth_merging(find_large(tail));
     if ((tail->merger_state == NAPS && work) || (tail->merger_state == SLEEPS && (work || tail->now->n >= 2))) {
         pthread_cond_signal(&tail->work);
     }
@@ -311,7 +315,7 @@ uint64_t store_tail_begin(store_tail *tail) {
 /* Lock held. Merges that the writer does itself. */
 static void merge_small(store_tail *tail) {
     stretch small = stretch_to(tail->now, tail->now->n - 1, small_bytes(tail));
-    if (is_several(small)) {
+    if (is_worth_merging(small)) {
         merge(tail, small);
     }
 }

@@ -1,8 +1,8 @@
 /* tail.h — the newest changes of STORE_TERMS in memory: a short list of sorted runs (store/sorted_run.h), and a thread that keeps it short.
  *
- * Each written batch adds a run. Neighbouring runs are merged if each is at most twice as large as all newer ones of them together: small
- * ones by the writer, larger ones by the merger, the tail's own thread. When all runs together are large, the merger has the owner flush
- * them, that is, write them to permanent storage; then they leave the tail. If runs come faster than they can be flushed, the writer waits.
+ * Each written batch adds a run. Four or more neighbouring runs of similar size are merged: small ones by the writer, larger ones by the
+ * merger, the tail's own thread. When all runs together are large, the merger has the owner flush them, that is, write them to permanent
+ * storage; then they leave the tail. If runs come faster than they can be flushed, the writer waits.
  *
  *   writer    begin … write the batch, with the run … end
  *   reader    take a version … look with a cursor … give it back

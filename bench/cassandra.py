@@ -8,7 +8,7 @@ import os
 import statistics
 import time
 
-from common import CONNECTIONS, ITEM_BYTES, Server, create, fill, free_port, load, run_tool, tesela
+from common import CONNECTIONS, ITEM_BYTES, Server, calm, create, fill, free_port, load, run_tool, tesela
 
 ROWS = 10_000
 WIDE_ROW_BYTES = 100
@@ -46,6 +46,12 @@ def insert(server, seconds):
     global next_row
     next_row += 10_000_000
     return cql(server, "insert", seconds, first=next_row)
+
+
+def insert_at_rest(server, servers, seconds):
+    """A turn, begun when nothing that an earlier one left is merged or compiled."""
+    calm(*servers)
+    return insert(server, seconds)
 
 
 def measure_against_sql(report, folder, o):
@@ -146,7 +152,7 @@ def measure_against_apache(report, folder, o):
                 report.add("Apache Cassandra's start, and ours", f"{peer.start_seconds:.1f} s, {server.start_seconds * 1000:.0f} ms", "", None)
                 report.add("Apache Cassandra's memory, and ours", f"{peer.memory_mb():,.0f} MB, {server.memory_mb():,.0f} MB", "", None, "resident, after these reads")
             insert(peer, warm_up)
-            inserts = [(insert(server, o.seconds), insert(peer, o.seconds)) for _ in range(o.rounds)]
+            inserts = [tuple(insert_at_rest(each, (server, peer), o.seconds) for each in (server, peer)) for _ in range(o.rounds)]
             report.ratio(f"Cassandra API: insert, 1 KB, synced, against Apache Cassandra with commitlog_sync: {sync}", inserts, goal, f"apacheInsert{sync}")
 
 

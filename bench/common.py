@@ -157,6 +157,19 @@ def load(server, mode, seconds, **more):
     return result
 
 
+CALM_SECONDS = 30
+
+
+def calm(*servers):
+    """Waits until no server works in the background, at most CALM_SECONDS: merging or writing what was inserted."""
+    end = time.monotonic() + CALM_SECONDS
+    while time.monotonic() < end:
+        before = [server.cpu_seconds() for server in servers]
+        time.sleep(0.5)
+        if all(server.cpu_seconds() - used < 0.05 for server, used in zip(servers, before)):
+            return
+
+
 EMULATOR_KEY = base64.b64decode("C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==")
 
 

@@ -17,12 +17,11 @@ import time
 import urllib.parse
 
 import common
-from common import EMULATOR_KEY, ROOT, Server, fill, free_port, load, run_tool, tesela
+from common import EMULATOR_KEY, ROOT, Server, calm, fill, free_port, load, run_tool, tesela
 
 ACCOUNT = "devstoreaccount1"
 AZURITE_KEY = base64.b64decode("Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")
 ENTITIES = 10_000
-CALM_SECONDS = 30
 
 
 class Tables:
@@ -93,21 +92,11 @@ def azurite(folder):
         yield Tables(server, port, AZURITE_KEY)
 
 
-def calm(*all_tables):
-    """Waits until no server works in the background, at most CALM_SECONDS: merging what was inserted, or writing a file of all entities."""
-    end = time.monotonic() + CALM_SECONDS
-    while time.monotonic() < end:
-        before = [tables.server.cpu_seconds() for tables in all_tables]
-        time.sleep(0.5)
-        if all(tables.server.cpu_seconds() - used < 0.05 for tables, used in zip(all_tables, before)):
-            return
-
-
 def insert_in_turn(all_tables, seconds):
     """A turn of each, begun when the others are at rest."""
     results = []
     for tables in all_tables:
-        calm(*all_tables)
+        calm(*(each.server for each in all_tables))
         results.append(tables.insert(seconds))
     return results
 

@@ -46,6 +46,20 @@ suite("change streams", (t) => {
     await stream.close();
   });
 
+  t.it("start at a time, to the second", async () => {
+    const collection = await make();
+    const first = await watch(collection);
+    await collection.insertOne({ _id: 1 });
+    await sleep(1100);
+    await collection.insertOne({ _id: 2 });
+    const [, { clusterTime }] = await take(first, 2);
+    await first.close();
+    await collection.insertOne({ _id: 3 });
+    const stream = collection.watch([], { startAtOperationTime: clusterTime, maxAwaitTimeMS: 200 });
+    assert.deepEqual((await take(stream, 2)).map((e) => e.documentKey._id), [2, 3]);
+    await stream.close();
+  });
+
   t.it("show documents before and after, if asked", async () => {
     const collection = await make({ changeStreamPreAndPostImages: { enabled: true } });
     const stream = await watch(collection, [], { fullDocument: "updateLookup", fullDocumentBeforeChange: "required" });

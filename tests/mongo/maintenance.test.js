@@ -83,6 +83,24 @@ suite("collections are looked after", (t) => {
     await fails(t.command({ reIndex: "nothing" }), 26);
   });
 
+  t.it("by createIndexes, which builds an index while documents are written", async () => {
+    const collection = await filled(3000);
+    let built = false;
+    const building = collection.createIndexes([{ key: { a: 1 } }, { key: { list: -1, a: 1 } }]).finally(() => (built = true));
+    let written = 0;
+    for (; written < 20 || (!built && written < 1000); written++) {
+      await collection.insertOne({ _id: 5000 + written, a: 100, list: [written] });
+      await collection.updateOne({ _id: written }, { $set: { a: 200 } });
+      await collection.deleteOne({ _id: 2999 - written });
+    }
+    await building;
+    for (const [a, n] of [[100, written], [200, written], [3, undefined]]) {
+      const found = await collection.find({ a }, { hint: "a_1" }).toArray();
+      assert.equal(found.length, n ?? (await collection.find({ a }, { hint: { $natural: 1 } }).toArray()).length);
+    }
+    assert.equal((await validate(collection, { full: true })).valid, true);
+  });
+
   t.it("by collMod, which refuses what it cannot change", async () => {
     const collection = await filled(20);
     const modify = (change) => t.command({ collMod: collection.collectionName, ...change });

@@ -7,7 +7,7 @@ import json
 import os
 import statistics
 
-from common import CONNECTIONS, Server, free_port, load, run_tool, tesela
+from common import CONNECTIONS, Server, calm, free_port, load, run_tool, tesela
 
 DEGREE = 10
 BULK = 100
@@ -152,6 +152,7 @@ def measure_against_tinkergraph(report, graph, folder, o):
         for mode, what, goal in (("read", "g.V(id)", 1), ("add", "addV, synced, against one in memory", None), ("names", "names of friends of friends", 0.5),
                                  ("count", "count of friends of friends", 0.5), ("path", "a shortest path of three steps", None)):
             peer.run(mode, 3 * o.seconds + 5)  # until its code is compiled
+            calm(graph.server, peer.server)  # what was added before is merged
             pairs = pairs_of(o, lambda mode=mode: graph.run(mode, o.seconds), lambda mode=mode: peer.run(mode, o.seconds))
             report.ratio(f"Gremlin API: {what}, against Gremlin Server with TinkerGraph", pairs, goal, f"tinkergraph{mode}")
         measure_adds(report, peer, folder, o)

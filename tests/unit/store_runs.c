@@ -437,6 +437,58 @@ static void an_idle_tail_is_one_run(void **state) {
     buf_free(&after);
 }
 
+static void tail_write_entries(store_tail *tail, random_source *r, unsigned n) {
+    store_batch b;
+    store_batch_init(&b);
+    for (unsigned i = 0; i < n; i++) {
+        char key[24];
+        random_bytes(r, key, sizeof key);
+        store_put(&b, STORE_TERMS, slice_of(key, sizeof key), SLICE_EMPTY);
+    }
+    store_run *run = store_run_of_batch(&b);
+    store_batch_free(&b);
+    run->first = run->last = store_tail_begin(tail);
+    store_tail_end(tail, run, true);
+}
+
+static size_t runs_of(store_tail *tail) {
+    store_version *v = store_tail_take(tail);
+    size_t n = v->n;
+    store_version_give(v);
+    return n;
+}
+
+/* Waits until there are at most so many. Returns whether that took as long as the merger needs to find the tail idle. */
+static bool await_few(store_tail *tail, size_t most) {
+    unsigned ms = 0;
+    for (; ms < 10000 && runs_of(tail) > most; ms++) {
+        usleep(1000);
+    }
+    assert_true(runs_of(tail) <= most);
+    return ms > 700;
+}
+
+/* Whatever the sizes of the batches: each reader searches each run. The merger may need a moment, but not an idle tail. */
+static void runs_stay_few(void **state) {
+    (void)state;
+    static const unsigned sizes[][3] = {{1, 1, 1}, {10, 30, 90}, {1, 1, 500}, {300, 300, 300}, {1, 20, 2000}};
+    enum { ENTRIES = 60000, MOST = 32 };
+    for (size_t kind = 0; kind < sizeof sizes / sizeof *sizes; kind++) {
+        random_source r;
+        unsigned late = 0;
+        store_tail_options options = {.bytes = 1 << 20};
+        store_tail *tail = store_tail_open(&options);
+        random_seed(&r, kind + 1);
+        for (unsigned made = 0, n; made < ENTRIES; made += n) {
+            n = sizes[kind][random_below(&r, 3)];
+            tail_write_entries(tail, &r, n);
+            late += await_few(tail, MOST);
+        }
+        assert_in_range(late, 0, 3); /* on a busy machine */
+        store_tail_close(tail, true);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_read_back),
@@ -449,6 +501,7 @@ int main(void) {
         cmocka_unit_test(the_writer_waits_for_the_keeper),
         cmocka_unit_test(flushing_fails_and_is_retried),
         cmocka_unit_test(an_idle_tail_is_one_run),
+        cmocka_unit_test(runs_stay_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* rocks_files.h — table files whose reads are counted, and can be told not to wait for the disk.
  *
  * A thread that may not wait reads from the kernel's page cache (RWF_NOWAIT). If a page is not there, the read fails, and RocksDB's call
- * ends with STORE_WOULD_WAIT in its message. So a loop answers what is in RocksDB's cache or in the page cache, and hands over the rest. */
+ * ends with STORE_WOULD_WAIT in its message. So a loop answers what is in RocksDB's cache or in the page cache, and hands over the rest.
+ *
+ * The checksums of the log are computed by the processor's instruction for them, where it has one. */
 #pragma once
 
 #include <rocksdb/c.h>

@@ -21,53 +21,10 @@
 #include <unistd.h>
 
 #include "base/compare.h"
+#include "base/crc32c.h"
 #include "base/memory.h"
 
 enum { BLOCK = 32 * 1024, HEAD = 7, TYPE_WHOLE = 1, TYPE_FIRST = 2, TYPE_LAST = 4, PATH_BYTES = 4096 };
-
-/* ---- CRC-32C ---- */
-
-static uint32_t crc_by_table(uint32_t crc, const unsigned char *p, size_t n) {
-    static uint32_t table[256];
-    if (!table[1]) { /* not locked: every thread writes the same values */
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t c = i;
-            for (int bit = 0; bit < 8; bit++) {
-                c = c & 1 ? c >> 1 ^ 0x82F63B78u : c >> 1;
-            }
-            table[i] = c;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        crc = table[(crc ^ p[i]) & 255] ^ crc >> 8;
-    }
-    return crc;
-}
-
-#ifdef __x86_64__
-__attribute__((target("sse4.2"))) static uint32_t crc_by_machine(uint32_t crc, const unsigned char *p, size_t n) {
-    uint64_t wide = crc;
-    for (; n >= 8; p += 8, n -= 8) {
-        uint64_t word;
-        memcpy(&word, p, 8);
-        wide = __builtin_ia32_crc32di(wide, word);
-    }
-    crc = (uint32_t)wide;
-    for (; n; p++, n--) {
-        crc = __builtin_ia32_crc32qi(crc, *p);
-    }
-    return crc;
-}
-#endif
-
-static uint32_t crc32c(const unsigned char *p, size_t n) {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("sse4.2")) {
-        return ~crc_by_machine(~0u, p, n);
-    }
-#endif
-    return ~crc_by_table(~0u, p, n);
-}
 
 /* ---- records ---- */
 
@@ -86,7 +43,7 @@ static size_t record_at(const unsigned char *p, size_t n) {
     memcpy(&stored, p, sizeof stored);
     stored = le32toh(stored) - 0xA282EAD8u;
     size_t length = (size_t)p[4] | (size_t)p[5] << 8;
-    if (p[6] < TYPE_WHOLE || p[6] > TYPE_LAST || length > n - HEAD || crc32c(p + 6, length + 1) != (stored >> 17 | stored << 15)) {
+    if (p[6] < TYPE_WHOLE || p[6] > TYPE_LAST || length > n - HEAD || crc32c(slice_of((const char *)p + 6, length + 1)) != (stored >> 17 | stored << 15)) {
         return 0;
     }
     return HEAD + length;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "api/mongo/compress.h"
-#include "api/mongo/crc32c.h"
+#include "base/crc32c.h"
 #include "base/random.h"
 #include "doc/walk.h"
 

@@ -1,5 +1,6 @@
 /* Checks RocksDB's log when it is whole, torn at its end, and damaged in the middle: only the last is refused. RocksDB itself writes the
  * logs. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,6 +103,19 @@ static void whole_logs(void **state) {
     assert_true(good());
 }
 
+/* What the name means to RocksDB: the first definition in the order in which the dynamic linker looks. */
+static void checksums_are_ours(void **state) {
+    (void)state;
+    uint32_t (*extend)(uint32_t crc, const char *data, size_t n);
+    *(void **)&extend = dlsym(RTLD_DEFAULT, "_ZN7rocksdb6crc32c6ExtendEjPKcm");
+    Dl_info found;
+    assert_non_null(extend);
+    assert_true(dladdr(*(void **)&extend, &found));
+    assert_null(strstr(found.dli_fname, "librocksdb"));
+    assert_int_equal(extend(0, "123456789", 9), 0xE3069283);
+    assert_int_equal(extend(extend(0, "1234", 4), "56789", 5), 0xE3069283);
+}
+
 /* The log cut anywhere, followed by nothing, zeros or garbage: what a power loss may leave of the last batch. */
 static void torn_ends(void **state) {
     (void)state;
@@ -187,6 +201,7 @@ static void the_way_out_that_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(whole_logs, make_log, forget_log),
+        cmocka_unit_test(checksums_are_ours),
         cmocka_unit_test_setup_teardown(torn_ends, make_log, forget_log),
         cmocka_unit_test_setup_teardown(a_last_batch_with_holes, make_log, forget_log),
         cmocka_unit_test_setup_teardown(damage_in_the_middle, make_log, forget_log),

@@ -1,7 +1,7 @@
 #include "api/mongo/wire.h"
 
 #include "api/mongo/compress.h"
-#include "api/mongo/crc32c.h"
+#include "base/crc32c.h"
 #include "doc/walk.h"
 
 enum {

@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 
 extern "C" {
@@ -130,7 +131,7 @@ int compare(node *a, const list_key &key) {
 // ---- memory: chunks that are freed together ----
 
 // A search touches memory at random, so with small pages most of its time are misses of the processor's TLB. NULL: no memory.
-void *take_huge_page() {
+void *map_huge_page() {
     void *mapped = mmap(nullptr, 2 * huge_page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
         return nullptr;
@@ -145,6 +146,43 @@ void *take_huge_page() {
     return begin + before;
 }
 
+// Huge pages of flushed memtables are kept for the next ones, since the kernel clears each page that it gives: the writer would wait.
+class spare_pages {
+  public:
+    void *take() {
+        std::lock_guard<std::mutex> guard(lock_);
+        return n_ ? pages_[--n_] : nullptr;
+    }
+
+    void give(void *page) {
+        std::lock_guard<std::mutex> guard(lock_);
+        if (n_ < SPARE_PAGES) {
+            pages_[n_++] = page;
+        } else {
+            munmap(page, huge_page_bytes);
+        }
+    }
+
+    void free_all() {
+        while (void *page = take()) {
+            munmap(page, huge_page_bytes);
+        }
+    }
+
+  private:
+    enum { SPARE_PAGES = 32 }; // a memtable of 64 MB
+    std::mutex lock_;
+    void *pages_[SPARE_PAGES];
+    size_t n_ = 0;
+};
+
+spare_pages spare;
+
+void *take_huge_page() {
+    void *page = spare.take();
+    return page ? page : map_huge_page();
+}
+
 class chunks {
   public:
     chunks() = default;
@@ -153,7 +191,7 @@ class chunks {
     ~chunks() {
         for (chunk *next; newest_; newest_ = next) {
             next = newest_->older;
-            newest_->is_huge ? (void)munmap(newest_, huge_page_bytes) : std::free(newest_);
+            newest_->is_huge ? spare.give(newest_) : std::free(newest_);
         }
     }
 
@@ -451,4 +489,8 @@ class memtables : public rocksdb::SkipListFactory {
 
 void store__memtable_use(rocksdb_options_t *family_options) {
     family_options->rep.memtable_factory = std::make_shared<memtables>();
+}
+
+void store__memtable_free_spare() {
+    spare.free_all();
 }

@@ -17,6 +17,9 @@ extern "C" {
  * (rocksdb_options_set_allow_concurrent_memtable_write). */
 void store__memtable_use(rocksdb_options_t *family_options);
 
+/* Memory of flushed memtables is kept for the next ones, 64 MB at most in the process: gives it back. Any thread. */
+void store__memtable_free_spare(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -37,6 +37,7 @@
 
 #include "base/log.h"
 #include "store/rocks_int.h"
+#include "store/rocks_memtable.h"
 
 enum {
     SPACE_CHECK_US = 50 * 1000,
@@ -453,6 +454,9 @@ int store__garbage_next(rocks *r) {
     g->looked_us = now;
     pthread_mutex_unlock(&r->reclaim_lock);
     store__tiers_fit(r, now);
+    if (idle) {
+        store__memtable_free_spare();
+    }
     int family = family_with_garbage(r, idle ? garbage_while_idle : garbage_while_written);
     pthread_mutex_lock(&r->reclaim_lock);
     atomic_store(&g->watched, !idle || family >= 0 || atomic_load(&g->writes) != writes);

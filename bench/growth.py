@@ -33,7 +33,7 @@ CONNECTIONS_OF = {"count": 8}  # each reads thousands of entries
 BLOCKS_MOST = {POINT_READ: 2, QUERIES["email"]: 3}  # goals when the data is larger than the cache
 CACHE_LEAST = 8_000_000
 MEMORY_CONSTANT = 300  # megabytes besides the cache
-DISK_BYTES = 3_000  # of a record with its index, its log and what a compaction needs, at most
+DISK_BYTES = 2_000  # of a record with its index, its log and what a compaction needs, at most
 
 
 def add_part(server, first, items):

@@ -116,6 +116,10 @@ void cached_item_give(const cached_item *item) {
     }
 }
 
+slice cached_item_key(const cached_item *item) {
+    return slice_of(item->bytes, item->key_bytes);
+}
+
 slice cached_item_value(const cached_item *item) {
     return slice_of(item->bytes + item->key_bytes, item->value_bytes);
 }

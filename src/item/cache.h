@@ -25,6 +25,7 @@ size_t item_cache_longest_chain(const item_cache *c); /* longest hash chain; for
 /* Any thread. NULL: a miss; use the ticket to add the item. Otherwise release the item with cached_item_give. */
 const cached_item *item_cache_take(item_cache *c, slice primary_key, cache_ticket *ticket_out);
 void cached_item_give(const cached_item *item);
+slice cached_item_key(const cached_item *item);
 slice cached_item_value(const cached_item *item); /* head and body, as stored */
 item_place cached_item_place(const cached_item *item);
 

@@ -317,27 +317,54 @@ static err load_now(const item_work *w, const item_key *key, item_place place, s
     return read ? item__load_place(w, place, stored_out) : E_STORE_CORRUPT;
 }
 
-/* Writes the local entries of one more item. */
-static err localize(item_work *w, const item_key *key, item_place place) {
+/* Whether the cached item is as the group has left it. */
+static bool is_untouched(const item_work *w, const cached_item *cached) {
     layout_key k;
-    stored_item stored;
+    layout_item(&k, cached_item_place(cached));
+    return !store_batch_find(&w->group->batch, STORE_ITEMS, layout_view(&k)) &&
+           !store_batch_find(&w->group->batch, STORE_INDEX, cached_item_key(cached));
+}
+
+/* Loads the item from the cache, which has most of those that were written lately. NULL: it is not there. */
+static const cached_item *load_cached(const item_work *w, item_place place, stored_item *stored_out) {
+    const cached_item *cached = item_cache_take_place(w->home->cache, place);
+    *stored_out = (stored_item){.there = true, .place = place};
+    if (cached && (!is_untouched(w, cached) || !layout_head_read(cached_item_value(cached), &stored_out->head, &stored_out->body))) {
+        cached_item_give(cached);
+        return NULL;
+    }
+    return cached;
+}
+
+/* Writes the local entries of an item, unless it is of another partition with the same EPK. */
+static err put_local(item_work *w, const item_key *key, const stored_item *stored) {
+    layout_key k;
     container_index *both[] = {w->part->index, w->part->building};
     item_key own;
-    err code = load_now(w, key, place, &stored);
-    if (code == E_NOT_FOUND) { /* deleted by this group */
-        return OK;
-    }
-    TRY(code);
-    place = stored.place;
-    code = item__key_of(w->container, w->arena, stored.body, &own);
-    bool ours = code == OK && pkey_equal(&own.partition, &key->partition); /* two partitions may share an EPK */
+    err code = item__key_of(w->container, w->arena, stored->body, &own);
+    bool ours = code == OK && pkey_equal(&own.partition, &key->partition);
     for (size_t i = 0; code == OK && ours && i < 2; i++) {
         if (both[i]) {
             index_list *l = &w->home->lists->before;
-            code = list_terms(w, both[i], l, &stored.head, stored.body, true);
+            code = list_terms(w, both[i], l, &stored->head, stored->body, true);
             begin_local(w, both[i], key, &k);
-            put_all(w, &k, l, place.number);
+            put_all(w, &k, l, stored->place.number);
         }
+    }
+    return code;
+}
+
+/* Writes the local entries of one more item. */
+static err localize(item_work *w, const item_key *key, item_place place) {
+    stored_item stored;
+    const cached_item *cached = load_cached(w, place, &stored);
+    err code = cached ? OK : load_now(w, key, place, &stored);
+    if (code != OK) {
+        return code == E_NOT_FOUND ? OK : code; /* deleted by this group */
+    }
+    code = put_local(w, key, &stored);
+    if (cached) {
+        cached_item_give(cached);
     }
     store_give(&stored.pin);
     return code;

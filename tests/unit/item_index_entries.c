@@ -16,11 +16,16 @@
 static harness h;
 static container *c;
 
-static void start(const char *properties) {
+static void start_with(const char *properties, bool uncached) {
     harness_open(&h);
+    h.uncached = uncached;
     h.rules.no_merges = true;
     harness_restart(&h);
     c = harness_container(&h, properties, 400);
+}
+
+static void start(const char *properties) {
+    start_with(properties, false);
 }
 
 static void renew(void) {
@@ -64,9 +69,7 @@ static uint64_t local_of(const char *partition) {
 
 /* ---- growing partitions ---- */
 
-static void many_small_writes(void **state) {
-    (void)state;
-    start(V2);
+static void write_and_delete(void) {
     for (int i = 0; i < LOCAL_FROM - 12; i++) {
         put("p", i, 0);
     }
@@ -93,6 +96,19 @@ static void many_small_writes(void **state) {
         put("p", i, 1);
         put("other", i, 1);
     }
+}
+
+static void many_small_writes(void **state) {
+    (void)state;
+    start(V2);
+    write_and_delete();
+    stop();
+}
+
+static void without_cached_items(void **state) {
+    (void)state;
+    start_with(V2, true);
+    write_and_delete();
     stop();
 }
 
@@ -668,6 +684,7 @@ int main(void) {
     log_set_level(LOG_WARN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_writes),
+        cmocka_unit_test(without_cached_items),
         cmocka_unit_test(one_large_group),
         cmocka_unit_test(one_that_shrinks_and_begins_anew),
         cmocka_unit_test(moved_while_it_grows),

@@ -26,9 +26,6 @@ enum {
     /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
     TIERS_SLOWED = 96,    /* writes are delayed: so many come in during a load while two large merges take both processors */
     TIERS_STOPPED = 128,  /* writes wait */
-    TIER_RATIO = 20,      /* sequences are merged if the next one is at most so many per cent larger than all newer ones together */
-    TIER_WIDTH_LEAST = 3, /* … and if there are at least so many */
-    TIER_GARBAGE = 100,   /* everything is merged if the newer sequences have so many per cent of the oldest one's size */
 };
 
 typedef struct family_shape {
@@ -105,15 +102,8 @@ static void set_tables(rocks *r, rocksdb_options_t *o, int family) {
 /* ---- merging ---- */
 
 static void set_tiers(rocks *r, rocksdb_options_t *o, int family) {
-    rocksdb_universal_compaction_options_t *tiers = rocksdb_universal_compaction_options_create();
-    rocksdb_universal_compaction_options_set_size_ratio(tiers, TIER_RATIO);
-    rocksdb_universal_compaction_options_set_min_merge_width(tiers, TIER_WIDTH_LEAST);
-    rocksdb_universal_compaction_options_set_max_size_amplification_percent(tiers, TIER_GARBAGE);
     rocksdb_options_set_compaction_style(o, rocksdb_universal_compaction);
-    rocksdb_options_set_universal_compaction_options(o, tiers);
-    rocksdb_universal_compaction_options_destroy(tiers);
-    r->tiers.now[family] = store__tiers_begin(r, family, store__tables_bytes(r->db_path) / 2); /* no family is known yet */
-    rocksdb_options_set_level0_file_num_compaction_trigger(o, r->tiers.now[family]);
+    store__tiers_begin(r, o, family, store__tables_bytes(r->db_path) / 2); /* no family is known yet */
     rocksdb_options_set_level0_slowdown_writes_trigger(o, TIERS_SLOWED);
     rocksdb_options_set_level0_stop_writes_trigger(o, TIERS_STOPPED);
 }

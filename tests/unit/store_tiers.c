@@ -48,23 +48,28 @@ static uint64_t sum(const sequences *s, size_t from, size_t to) {
     return all;
 }
 
-/* The end of the sequences from `from` on that are merged, since none is much larger than all newer ones together. */
-static size_t similar(const sequences *s, size_t from) {
+/* The end of the sequences from `from` on that are merged: in a load none is more than twice as large as its neighbours, otherwise none is
+ * much larger than all newer ones together. */
+static size_t similar(const sequences *s, size_t from, bool loading) {
     size_t to = from + 1;
-    while (to < s->n && s->flushes[to] * 100 <= sum(s, from, to) * 120) {
+    while (to < s->n) {
+        uint64_t before = loading ? s->flushes[to - 1] : sum(s, from, to), next = s->flushes[to];
+        if (loading ? next > 2 * before || before > 2 * next : next * 100 > before * 120) {
+            break;
+        }
         to++;
     }
     return to;
 }
 
-static void choose(const sequences *s, size_t tiers, size_t *from, size_t *to) {
+static void choose(const sequences *s, size_t tiers, bool loading, size_t *from, size_t *to) {
     *from = 0;
     *to = s->n;
-    if (sum(s, 0, s->n - 1) >= s->flushes[s->n - 1]) {
+    if (sum(s, 0, s->n - 1) >= s->flushes[s->n - 1] * (loading ? 4 : 1)) {
         return;
     }
     for (; *from < s->n; ++*from) {
-        *to = similar(s, *from);
+        *to = similar(s, *from, loading);
         if (*to - *from >= 3) {
             return;
         }
@@ -73,16 +78,17 @@ static void choose(const sequences *s, size_t tiers, size_t *from, size_t *to) {
     *to = s->n > tiers ? s->n - tiers + 1 : 0;
 }
 
-/* Returns how many flushes' worth of bytes were written by the flushes and the merges. */
-static uint64_t written_by(int fixed, uint64_t flushes) {
-    sequences s = {0};
+/* Returns how many flushes' worth of bytes were written by the flushes and the merges, in a family that has `there` flushes already.
+ * `fixed` 0: the usual number of sequences. */
+static uint64_t written_by(int fixed, bool loading, uint64_t there, uint64_t flushes) {
+    sequences s = {.n = there > 0, .flushes = {there}};
     uint64_t all = 0;
     for (uint64_t flushed = 1; flushed <= flushes; flushed++) {
-        size_t from, to, tiers = (size_t)(fixed ? fixed : store__tiers_of(&usual, flushed * FLUSH_BYTES));
+        size_t from, to, tiers = (size_t)(fixed ? fixed : store__tiers_of(&usual, (there + flushed) * FLUSH_BYTES));
         memmove(s.flushes + 1, s.flushes, s.n++ * sizeof *s.flushes);
         s.flushes[0] = 1;
         all++;
-        while (s.n >= tiers && (choose(&s, tiers, &from, &to), to > from + 1)) {
+        while (s.n >= tiers && (choose(&s, tiers, loading, &from, &to), to > from + 1)) {
             uint64_t merged = sum(&s, from, to);
             all += merged;
             s.flushes[from] = merged;
@@ -96,9 +102,13 @@ static uint64_t written_by(int fixed, uint64_t flushes) {
 
 static void an_entry_is_rewritten_a_few_times(void **state) {
     (void)state;
-    assert_true(written_by(0, FLUSHES) < 7 * FLUSHES);
-    assert_true(written_by(4, FLUSHES) > 50 * FLUSHES); /* with four sequences at any size */
-    assert_true(written_by(32, MILLION_FLUSHES) * 2 < written_by(0, MILLION_FLUSHES));
+    const uint64_t million = MILLION_FLUSHES;
+    assert_true(written_by(0, false, 0, FLUSHES) < 7 * FLUSHES);
+    assert_true(written_by(4, false, 0, FLUSHES) > 50 * FLUSHES); /* with four sequences at any size */
+    assert_true(written_by(32, true, 0, million) * 2 < written_by(0, false, 0, million));
+    assert_true(written_by(32, true, 0, 10 * million) * 2 < written_by(0, false, 0, 10 * million));
+    assert_true(written_by(32, true, 3 * million, 7 * million) < 14 * million);
+    assert_true(written_by(32, true, 10 * million, 20 * million) < 60 * million);
 }
 
 /* ---- on RocksDB ---- */

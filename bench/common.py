@@ -224,7 +224,7 @@ def read_nginx(server, seconds):
     return load(server, "get", seconds, path="/dbs/bench/colls/items/docs/item.json")
 
 
-next_item = 10_000_000  # creates never meet an item that is there
+next_item = 1_000_000_000  # creates never meet an item that is there
 
 
 def create(server, seconds, connections=CONNECTIONS, **more):

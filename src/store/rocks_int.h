@@ -257,7 +257,7 @@ void store__compact(rocks *r, int family, slice from, slice to);
 
 /* ---- rocks_tiers.c ---- */
 
-int store__tiers_of(const rocks *r, uint64_t bytes);                /* at how many sequences merging begins in a family of this size */
+int store__tiers_of(const rocks *r, uint64_t bytes); /* at how many sequences merging begins in a family of this size */
 void store__tiers_begin(rocks *r, rocksdb_options_t *o, int family, uint64_t bytes); /* sets its options for that, before it is opened */
 bool store__tiers_loading(rocks *r, int64_t now_us); /* whether index entries have been loaded, not read, since the last call */
 void store__tiers_fit(rocks *r, int64_t now_us);     /* for the reclaimer, every few seconds: adapts them to sizes and work */

@@ -24,8 +24,8 @@ enum {
     BLOCK_ENTRIES = 16, /* of STORE_INDEX at least, which has the rows of clustered containers */
     PART_BYTES = 4096,  /* size of a block of filters and indexes */
     /* Tiered families: sorted sequences that a read merges. Merging begins at a number that depends on the size (rocks_tiers.c). */
-    TIERS_SLOWED = 96,    /* writes are delayed: so many come in during a load while two large merges take both processors */
-    TIERS_STOPPED = 128,  /* writes wait */
+    TIERS_SLOWED = 96,   /* writes are delayed: so many come in during a load while two large merges take both processors */
+    TIERS_STOPPED = 128, /* writes wait */
 };
 
 typedef struct family_shape {

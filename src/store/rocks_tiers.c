@@ -10,8 +10,9 @@
  * A flush of the tail writes about a third of its bytes, because tables are compressed; memtables are flushed at a similar size.
  *
  * While items are loaded and index entries are hardly read, these merge later, and only sequences of similar size: some thirty at once.
- * An entry is written 1.7 times in place of 3.7 in 1,000,000 items, 2.3 in place of 4.9 in 10,000,000. When the load ends, the family merges
- * to its usual number. Small keys do not merge later, because each create looks for some. A new folder begins as if items were loaded. */
+ * An entry is written 1.7 times in place of 3.7 in 1,000,000 items, 2.3 in place of 4.9 in 10,000,000. When the load ends, the family
+ * merges to its usual number. Small keys do not merge later, because each create looks for some. A new folder begins as if items were
+ * loaded. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -30,7 +31,7 @@ enum {
 
 /* RocksDB's rules of merging, from the newest sequences on. */
 typedef struct tier_rules {
-    int stop;    /* a sequence is merged too if it is not larger than all newer ones together, or as large as its neighbour, */
+    int stop;    /* how far a merge goes: while the next sequence is like its neighbour, or no larger than all newer ones together */
     int ratio;   /* … give or take so many per cent */
     int width;   /* so many are merged at least */
     int garbage; /* everything is merged if the newer sequences have so many per cent of the oldest one's size */
@@ -88,7 +89,8 @@ static void fit_family(rocks *r, int family, bool loads) {
     const char *name[] = {"level0_file_num_compaction_trigger", "compaction_options_universal"}, *value[] = {sequences, merging};
     snprintf(sequences, sizeof sequences, "%d", wanted);
     snprintf(merging, sizeof merging, "{stop_style=%s;size_ratio=%d;min_merge_width=%d;max_size_amplification_percent=%d}",
-             rules == &loading ? "kCompactionStopStyleSimilarSize" : "kCompactionStopStyleTotalSize", rules->ratio, rules->width, rules->garbage);
+             rules == &loading ? "kCompactionStopStyleSimilarSize" : "kCompactionStopStyleTotalSize", rules->ratio, rules->width,
+             rules->garbage);
     rocksdb_set_options_cf(r->db, r->families[family], 2, name, value, &message);
     store__classify(message, "changing options failed");
     r->tiers.now[family] = wanted; /* also after a failure, which is not worth repeating every time */

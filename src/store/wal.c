@@ -43,7 +43,8 @@ static size_t record_at(const unsigned char *p, size_t n) {
     memcpy(&stored, p, sizeof stored);
     stored = le32toh(stored) - 0xA282EAD8u;
     size_t length = (size_t)p[4] | (size_t)p[5] << 8;
-    if (p[6] < TYPE_WHOLE || p[6] > TYPE_LAST || length > n - HEAD || crc32c(slice_of((const char *)p + 6, length + 1)) != (stored >> 17 | stored << 15)) {
+    if (p[6] < TYPE_WHOLE || p[6] > TYPE_LAST || length > n - HEAD ||
+        crc32c(slice_of((const char *)p + 6, length + 1)) != (stored >> 17 | stored << 15)) {
         return 0;
     }
     return HEAD + length;

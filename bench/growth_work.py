@@ -12,7 +12,7 @@ from queries import default_cache, fill_records, wait_until_idle
 LINK = "dbs/bench/colls/{}"
 PAGE, BULK, SCANS = 1000, 100, 4
 LEFT_MOST = 0.6  # of the tables, after half of the records were deleted
-SPACE_SECONDS, BUILD_SECONDS, MOVE_SECONDS, REST_SECONDS, QUIET_SECONDS = 120, 120, 15, 20, 7  # the store looks every five what is to be merged
+SPACE_SECONDS, BUILD_SECONDS, MOVE_SECONDS, REST_SECONDS, QUIET_SECONDS = 120, 120, 15, 20, 9  # some seconds after a load the store merges what it left
 LARGE_LOG = 512 << 20
 GARBAGE, GARBAGE_BYTES = 0.25, 1 << 20  # deletes as a part of the rest; the store leaves smaller families alone
 RANGE_THROUGHPUT = 500_000  # a range's most, so that twice as much makes two of them; nothing is throttled

@@ -133,8 +133,8 @@ typedef struct longest_waits {
 
 /* When tiered families are merged (rocks_tiers.c). Since the store is open, the reclaimer's. */
 typedef struct tiers {
-    int now[FAMILIES]; /* sorted sequences at which merging begins */
-    int64_t looked_us;
+    int now[FAMILIES];          /* sorted sequences at which merging begins */
+    int64_t looked_us, fast_us; /* fast_us: when entries came fast */
     uint64_t logged_seen, scans_seen;
     atomic_uint_fast64_t scans; /* of STORE_TERMS; counted by readers */
 } tiers;
@@ -260,6 +260,7 @@ void store__compact(rocks *r, int family, slice from, slice to);
 int store__tiers_of(const rocks *r, uint64_t bytes); /* at how many sequences merging begins in a family of this size */
 void store__tiers_begin(rocks *r, rocksdb_options_t *o, int family, uint64_t bytes); /* sets its options for that, before it is opened */
 bool store__tiers_loading(rocks *r, int64_t now_us); /* whether index entries have been loaded, not read, since the last call */
+bool store__tiers_late(const rocks *r);              /* index entries are merged late now */
 void store__tiers_fit(rocks *r, int64_t now_us);     /* for the reclaimer, every few seconds: adapts them to sizes and work */
 
 /* ---- rocks_idle.c ---- */

@@ -46,6 +46,7 @@ enum {
     COMPACTION_WORTH = 4, /* a whole tiered family is compacted if at least such a part of it was deleted */
     UNFLUSHED_LITTLE = 4 * 1024 * 1024,
     GARBAGE_LOOK_US = 5 * 1000 * 1000,
+    LOAD_LOOK_US = 1000 * 1000,        /* so often whether a load has ended, since what it left must be merged before it is read */
     GARBAGE_BYTES_LEAST = 1024 * 1024, /* smaller families are left alone */
     CLOSE_BYTES = 32 * 1024 * 1024,    /* with more in memory, a close flushes, since replaying the log would delay the next start */
 };
@@ -442,24 +443,34 @@ static int family_with_garbage(rocks *r, double worth) {
     return -1;
 }
 
-int store__garbage_next(rocks *r) {
+/* Looks for a family to merge, and whether to look again: until there was nothing to do after the last write. */
+static int look_for_garbage(rocks *r, int64_t now) {
     garbage *g = &r->garbage;
-    int64_t now = store__now_us();
-    if (!atomic_load(&g->watched) || now - g->looked_us < GARBAGE_LOOK_US) {
-        return -1;
-    }
     unsigned writes = atomic_load(&g->writes);
     bool idle = writes == g->writes_seen;
     g->writes_seen = writes;
     g->looked_us = now;
-    pthread_mutex_unlock(&r->reclaim_lock);
-    store__tiers_fit(r, now);
     if (idle) {
         store__memtable_free_spare();
     }
     int family = family_with_garbage(r, idle ? garbage_while_idle : garbage_while_written);
     pthread_mutex_lock(&r->reclaim_lock);
-    atomic_store(&g->watched, !idle || family >= 0 || atomic_load(&g->writes) != writes);
+    atomic_store(&g->watched, !idle || family >= 0 || atomic_load(&g->writes) != writes || store__tiers_late(r));
+    pthread_mutex_unlock(&r->reclaim_lock);
+    return family;
+}
+
+int store__garbage_next(rocks *r) {
+    int64_t now = store__now_us();
+    bool looks = now - r->garbage.looked_us >= GARBAGE_LOOK_US;
+    bool fits = looks || (store__tiers_late(r) && now - r->tiers.looked_us >= LOAD_LOOK_US);
+    if (!atomic_load(&r->garbage.watched) || !fits) {
+        return -1;
+    }
+    pthread_mutex_unlock(&r->reclaim_lock);
+    store__tiers_fit(r, now);
+    int family = looks ? look_for_garbage(r, now) : -1;
+    pthread_mutex_lock(&r->reclaim_lock);
     return r->stopping ? -1 : family;
 }
 

@@ -24,9 +24,10 @@ enum {
     FLUSHES_FEW = 16, /* up to twice as many flushes, TIERS_LEAST are enough */
     TAIL_COMPRESSION = 3,
     TIERS_LOADING = 32,
-    LOAD_FLUSH_S = 10,    /* loading: the tail is flushed at least so often */
-    LOAD_SCANS_S = 100,   /* … and fewer scans of index entries begin in a second */
-    FIT_BYTES = 64 << 20, /* free space without which options are not changed, since RocksDB writes them to a file */
+    LOAD_FLUSH_S = 10,               /* loading: the tail is flushed at least so often */
+    LOAD_SCANS_S = 100,              /* … and fewer scans of index entries begin in a second */
+    LOAD_PAUSE_US = 4 * 1000 * 1000, /* a load that pauses for longer has ended */
+    FIT_BYTES = 64 << 20,            /* free space without which options are not changed, since RocksDB writes them to a file */
 };
 
 /* RocksDB's rules of merging, from the newest sequences on. */
@@ -37,11 +38,14 @@ typedef struct tier_rules {
     int garbage; /* everything is merged if the newer sequences have so many per cent of the oldest one's size */
 } tier_rules;
 
+/* What an index entry leaves is a deletion, and these are merged away when they are many (rocks_space.c). Small keys are also overwritten.
+ */
 static const tier_rules usual = {rocksdb_total_size_compaction_stop_style, 20, 3, 100};
+static const tier_rules usual_terms = {rocksdb_total_size_compaction_stop_style, 20, 3, 300};
 static const tier_rules loading = {rocksdb_similar_size_compaction_stop_style, 100, 3, 400};
 
-static const tier_rules *rules_of(int sequences) {
-    return sequences == TIERS_LOADING ? &loading : &usual;
+static const tier_rules *rules_of(int family, int sequences) {
+    return sequences == TIERS_LOADING ? &loading : family == STORE_TERMS ? &usual_terms : &usual;
 }
 
 int store__tiers_of(const rocks *r, uint64_t bytes) {
@@ -69,7 +73,12 @@ bool store__tiers_loading(rocks *r, int64_t now_us) {
     t->looked_us = now_us;
     t->logged_seen = logged;
     t->scans_seen = scans;
-    return !first && fast && !read;
+    t->fast_us = fast && !first ? now_us : t->fast_us;
+    return t->fast_us && now_us - t->fast_us < LOAD_PAUSE_US && !read;
+}
+
+bool store__tiers_late(const rocks *r) {
+    return r->tiers.now[STORE_TERMS] == TIERS_LOADING;
 }
 
 static int sequences_of(const rocks *r, int family, uint64_t bytes, bool loads) {
@@ -84,7 +93,7 @@ static void fit_family(rocks *r, int family, bool loads) {
     if (!differs(r->tiers.now[family], wanted)) {
         return;
     }
-    const tier_rules *rules = rules_of(wanted);
+    const tier_rules *rules = rules_of(family, wanted);
     char sequences[16], merging[160], *message = NULL;
     const char *name[] = {"level0_file_num_compaction_trigger", "compaction_options_universal"}, *value[] = {sequences, merging};
     snprintf(sequences, sizeof sequences, "%d", wanted);
@@ -98,7 +107,7 @@ static void fit_family(rocks *r, int family, bool loads) {
 
 void store__tiers_begin(rocks *r, rocksdb_options_t *o, int family, uint64_t bytes) {
     int sequences = sequences_of(r, family, bytes, bytes == 0);
-    const tier_rules *rules = rules_of(sequences);
+    const tier_rules *rules = rules_of(family, sequences);
     rocksdb_universal_compaction_options_t *merging = rocksdb_universal_compaction_options_create();
     rocksdb_universal_compaction_options_set_stop_style(merging, rules->stop);
     rocksdb_universal_compaction_options_set_size_ratio(merging, rules->ratio);

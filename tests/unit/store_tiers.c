@@ -220,7 +220,11 @@ static void loads_write_fast_and_read_little(void **state) {
     assert_false(look(&r, LOOK_S, 6 * MEGABYTE, LOOK_S * 100));
     assert_false(look(&r, LOOK_S, 5 * MEGABYTE, 0)); /* the tail is flushed less often than every ten seconds */
     assert_true(look(&r, 2 * LOOK_S, 12 * MEGABYTE, 0));
-    assert_false(look(&r, LOOK_S, 0, 0));
+    assert_true(look(&r, LOOK_S, 6 * MEGABYTE, 0));
+    assert_true(look(&r, 1, 0, 0)); /* a pause */
+    assert_false(look(&r, 1, 0, 100));
+    assert_true(look(&r, 1, 0, 0));
+    assert_false(look(&r, 1, 0, 0));
 }
 
 int main(void) {

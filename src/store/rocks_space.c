@@ -48,6 +48,7 @@ enum {
     GARBAGE_LOOK_US = 5 * 1000 * 1000,
     LOAD_LOOK_US = 1000 * 1000,        /* so often whether a load has ended, since what it left must be merged before it is read */
     GARBAGE_BYTES_LEAST = 1024 * 1024, /* smaller families are left alone */
+    LOG_EXCESS = 2,                    /* the log is cut if it is so many times as large as it may be */
     CLOSE_BYTES = 32 * 1024 * 1024,    /* with more in memory, a close flushes, since replaying the log would delay the next start */
 };
 
@@ -443,6 +444,29 @@ static int family_with_garbage(rocks *r, double worth) {
     return -1;
 }
 
+/* The family whose memtable has the least, but something; -1: none. */
+static int least_memtable(rocks *r) {
+    uint64_t least = UINT64_MAX;
+    int family = -1;
+    for (int f = 0; f < FAMILIES; f++) {
+        uint64_t bytes = property(r, f, "rocksdb.cur-size-active-mem-table");
+        if (property(r, f, "rocksdb.num-entries-active-mem-table") && bytes < least) {
+            least = bytes;
+            family = f;
+        }
+    }
+    return family;
+}
+
+/* If two flushes end at the same moment, each takes the log for still needed by the other. RocksDB then cuts it only when one more flush
+ * has ended, and begins none meanwhile although the log grows beyond its limit. */
+static void cut_log(rocks *r) {
+    int family = store__log_bytes(r) > LOG_EXCESS * r->log_bytes ? least_memtable(r) : -1;
+    if (family >= 0) {
+        flush_family(r, family, false);
+    }
+}
+
 /* Looks for a family to merge, and whether to look again: until there was nothing to do after the last write. */
 static int look_for_garbage(rocks *r, int64_t now) {
     garbage *g = &r->garbage;
@@ -469,6 +493,9 @@ int store__garbage_next(rocks *r) {
     }
     pthread_mutex_unlock(&r->reclaim_lock);
     store__tiers_fit(r, now);
+    if (looks) {
+        cut_log(r);
+    }
     int family = looks ? look_for_garbage(r, now) : -1;
     pthread_mutex_lock(&r->reclaim_lock);
     return r->stopping ? -1 : family;

@@ -32,15 +32,18 @@ static uint32_t eight_bytes(uint32_t crc, const unsigned char *p) {
            table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
 }
 
-static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n) {
+uint32_t crc32c_by_table(uint32_t crc, slice more) {
+    const unsigned char *p = (const unsigned char *)more.p;
+    size_t n = more.n;
     pthread_once(&made, make_table);
+    crc = ~crc;
     for (; n >= LANES; p += LANES, n -= LANES) {
         crc = eight_bytes(crc, p);
     }
     for (; n; p++, n--) {
         crc = crc >> 8 ^ table[0][(crc ^ *p) & 0xFF];
     }
-    return crc;
+    return ~crc;
 }
 
 #ifdef __x86_64__
@@ -59,13 +62,12 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 #endif
 
 uint32_t crc32c_extend(uint32_t crc, slice more) {
-    const unsigned char *p = (const unsigned char *)more.p;
 #ifdef __x86_64__
     if (__builtin_cpu_supports("sse4.2")) {
-        return ~by_instruction(~crc, p, more.n);
+        return ~by_instruction(~crc, (const unsigned char *)more.p, more.n);
     }
 #endif
-    return ~by_table(~crc, p, more.n);
+    return crc32c_by_table(crc, more);
 }
 
 uint32_t crc32c(slice bytes) {

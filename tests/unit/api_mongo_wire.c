@@ -148,6 +148,8 @@ static void known_checksums(void **state) {
     static const unsigned char zeros[32];
     assert_int_equal(crc32c(SLICE_LIT("123456789")), 0xE3069283);        /* the check value of CRC-32C */
     assert_int_equal(crc32c(slice_of(zeros, sizeof zeros)), 0x8A9136AA); /* RFC 3720, B.4 */
+    assert_int_equal(crc32c_by_table(0, SLICE_LIT("123456789")), 0xE3069283);
+    assert_int_equal(crc32c_by_table(crc32c_by_table(0, slice_of(zeros, 13)), slice_of(zeros, sizeof zeros - 13)), 0x8A9136AA);
 }
 
 static void wrong_messages(void **state) {

@@ -335,11 +335,38 @@ static void readers_see_all_that_was_written_before(void **state) {
     }
 }
 
+/* ---- memory ---- */
+
+static size_t resident_bytes(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void spare_memory_is_given_back(void **state) {
+    (void)state;
+    char key[KEY_MAX];
+    table t;
+    table_open(&t);
+    for (unsigned number = 1; number <= 4 * WRITTEN; number++) {
+        put(&t, number_key(number, key), number);
+    }
+    table_close(&t);
+    size_t before = resident_bytes();
+    store__memtable_free_spare();
+    size_t after = resident_bytes();
+    assert_true(before > after && before - after >= 4 << 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_in_any_order_are_found_in_theirs),
         cmocka_unit_test(an_empty_memtable_has_no_keys),
         cmocka_unit_test(readers_see_all_that_was_written_before),
+        cmocka_unit_test(spare_memory_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -244,7 +244,8 @@ void store__space_note_range(rocks *r, int family, slice from, slice to); /* a d
 
 void store__garbage_note_write(rocks *r); /* call after each batch */
 
-/* For the reclaimer, with its lock held, which is released meanwhile: the family whose deleted entries are worth merging, or -1. */
+/* For the reclaimer, with its lock held, which is released meanwhile: the family whose deleted entries are worth merging, or -1.
+ * Also adapts the tiers, and cuts the log where RocksDB does not. */
 int store__garbage_next(rocks *r);
 void store__garbage_merge(rocks *r, int family);
 

@@ -461,8 +461,9 @@ static int least_memtable(rocks *r) {
 /* If two flushes end at the same moment, each takes the log for still needed by the other. RocksDB then cuts it only when one more flush
  * has ended, and begins none meanwhile although the log grows beyond its limit. */
 static void cut_log(rocks *r) {
+    uint64_t space, floor;
     int family = store__log_bytes(r) > LOG_EXCESS * r->log_bytes ? least_memtable(r) : -1;
-    if (family >= 0) {
+    if (family >= 0 && store__space_read(r->db_path, &space, &floor) && space > SPACE_RESERVE_BYTES) {
         flush_family(r, family, false);
     }
 }
@@ -487,12 +488,14 @@ static int look_for_garbage(rocks *r, int64_t now) {
 int store__garbage_next(rocks *r) {
     int64_t now = store__now_us();
     bool looks = now - r->garbage.looked_us >= GARBAGE_LOOK_US;
-    bool fits = looks || (store__tiers_late(r) && now - r->tiers.looked_us >= LOAD_LOOK_US);
-    if (!atomic_load(&r->garbage.watched) || !fits) {
+    bool fits = now - r->tiers.looked_us >= (store__tiers_late(r) ? LOAD_LOOK_US : GARBAGE_LOOK_US);
+    if (!atomic_load(&r->garbage.watched) || (!looks && !fits)) {
         return -1;
     }
     pthread_mutex_unlock(&r->reclaim_lock);
-    store__tiers_fit(r, now);
+    if (fits) {
+        store__tiers_fit(r, now);
+    }
     if (looks) {
         cut_log(r);
     }

@@ -10,7 +10,7 @@
  * A flush of the tail writes about a third of its bytes, because tables are compressed; memtables are flushed at a similar size.
  *
  * While items are loaded and index entries are hardly read, these merge later, and only sequences of similar size: some thirty at once.
- * An entry is written 1.7 times in place of 3.7 in 1,000,000 items, 2.3 in place of 4.9 in 10,000,000. When the load ends, the family
+ * An entry is written 1.7 times in place of 4.0 in 1,000,000 items, 2.3 in place of 4.5 in 10,000,000. When the load ends, the family
  * merges to its usual number. Small keys do not merge later, because each create looks for some. A new folder begins as if items were
  * loaded. */
 #include <stdio.h>
@@ -38,8 +38,7 @@ typedef struct tier_rules {
     int garbage; /* everything is merged if the newer sequences have so many per cent of the oldest one's size */
 } tier_rules;
 
-/* What an index entry leaves is a deletion, and these are merged away when they are many (rocks_space.c). Small keys are also overwritten.
- */
+/* Small keys are overwritten. Index entries are deleted, and many deletions are merged away (rocks_space.c). */
 static const tier_rules usual = {rocksdb_total_size_compaction_stop_style, 20, 3, 100};
 static const tier_rules usual_terms = {rocksdb_total_size_compaction_stop_style, 20, 3, 300};
 static const tier_rules loading = {rocksdb_similar_size_compaction_stop_style, 100, 3, 400};
